@@ -1,0 +1,37 @@
+# Libraries of others. `./dev setup` installs them.
+
+find_package(Threads REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)
+find_package(nlohmann_json 3.9 REQUIRED CONFIG)
+find_package(CLI11 2.1 REQUIRED CONFIG)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+
+if(TRANSEPT_BUILD_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+if(TRANSEPT_BUILD_COMPILER)
+  find_program(LLVM_CONFIG_19 NAMES llvm-config-19 REQUIRED)
+  execute_process(COMMAND "${LLVM_CONFIG_19}" --prefix OUTPUT_VARIABLE LLVM19_PREFIX OUTPUT_STRIP_TRAILING_WHITESPACE
+                  COMMAND_ERROR_IS_FATAL ANY)
+  # The hints keep other installed LLVM versions out. The version files want major.minor.
+  find_package(MLIR 19.1 REQUIRED CONFIG HINTS "${LLVM19_PREFIX}/lib/cmake/mlir")
+  find_package(LLD REQUIRED CONFIG HINTS "${LLVM19_PREFIX}/lib/cmake/lld")
+  list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
+  include(TableGen)
+  include(AddLLVM)
+  include(AddMLIR)
+  separate_arguments(TRANSEPT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+  find_package(ONNX 1.21 CONFIG PATHS "${CMAKE_SOURCE_DIR}/.deps/onnx" NO_DEFAULT_PATH)
+  if(ONNX_FOUND)
+    # System headers: their warnings are not ours.
+    add_library(onnx_lib INTERFACE)
+    target_link_libraries(onnx_lib INTERFACE ONNX::onnx)
+    target_compile_definitions(onnx_lib INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
+  else()
+    message(WARNING "ONNX 1.21 is not built yet (./dev setup does it): the frontend is left out")
+  endif()
+  include(MlirPch)
+endif()
