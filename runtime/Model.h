@@ -1,0 +1,53 @@
+// A loaded artifact: immutable, shared by any number of sessions and threads.
+#ifndef TRANSEPT_RUNTIME_MODEL_H
+#define TRANSEPT_RUNTIME_MODEL_H
+
+#include "runtime/Artifact.h"
+#include "runtime/CodeObject.h"
+#include "runtime/Session.h"
+
+#include <memory>
+#include <string>
+
+namespace transept {
+
+struct ModelOptions {
+  std::string cpu; // level to use ("avx512", "avx2", "x86-64"); empty: the best this machine can run
+  bool mapWeights = false; // share the file's pages instead of owning a copy; the file must not be changed in place
+  int threads = 0; // that read and hash the weights; 0: as many as the affinity mask allows
+};
+
+class Model : public std::enable_shared_from_this<Model> {
+public:
+  static Result<std::shared_ptr<const Model>> load(const std::string &path, const ModelOptions &options = {});
+
+  /// A model from parts that are already checked; `kernels` replaces a code object (tests).
+  static Result<std::shared_ptr<const Model>> fromParts(Artifact artifact, const transept_kernel_table &kernels);
+
+  const program::Manifest &manifest() const { return artifact_.manifest(); }
+  const Artifact &artifact() const { return artifact_; }
+  /// The CPU level in use.
+  const std::string &level() const { return level_; }
+
+  /// Index of an entry, -1 where there is none.
+  int findEntry(std::string_view name) const;
+
+  /// Address of byte `offset` of the packed weights; offsets were verified at load.
+  const uint8_t *weights() const { return artifact_.weights().data(); }
+  transept_kernel kernel(uint32_t index) const { return kernels_.kernels[index]; }
+
+  Result<std::unique_ptr<Session>> createSession(const SessionOptions &options = {}) const {
+    return Session::create(shared_from_this(), options);
+  }
+
+private:
+  Model() = default;
+  Artifact artifact_;
+  CodeObject code_;
+  transept_kernel_table kernels_{};
+  std::string level_;
+};
+
+} // namespace transept
+
+#endif
