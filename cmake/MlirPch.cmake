@@ -2,8 +2,7 @@
 # Users take it through transept_flags(); all of them must have the same language flags.
 
 if(TRANSEPT_PCH)
-  file(WRITE "${CMAKE_BINARY_DIR}/mlir_pch.cpp.new" "// Something to compile with the precompiled header.\n")
-  file(COPY_FILE "${CMAKE_BINARY_DIR}/mlir_pch.cpp.new" "${CMAKE_BINARY_DIR}/mlir_pch.cpp" ONLY_IF_DIFFERENT)
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/mlir_pch.cpp" CONTENT "// A precompiled header belongs to a target.\n")
   add_library(transept_mlir_pch OBJECT "${CMAKE_BINARY_DIR}/mlir_pch.cpp")
   target_precompile_headers(transept_mlir_pch PRIVATE "${CMAKE_SOURCE_DIR}/cmake/MlirPch.h")
   target_compile_options(transept_mlir_pch PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)

@@ -26,10 +26,9 @@ if(TRANSEPT_BUILD_COMPILER)
   separate_arguments(TRANSEPT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
   find_package(ONNX 1.21 CONFIG PATHS "${CMAKE_SOURCE_DIR}/.deps/onnx" NO_DEFAULT_PATH)
   if(ONNX_FOUND)
-    # System headers: their warnings are not ours.
+    # Checker, shape inference, schemas, function inliner; carries its own include path and definitions.
     add_library(onnx_lib INTERFACE)
     target_link_libraries(onnx_lib INTERFACE ONNX::onnx)
-    target_compile_definitions(onnx_lib INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
   else()
     message(WARNING "ONNX 1.21 is not built yet (./dev setup does it): the frontend is left out")
   endif()
