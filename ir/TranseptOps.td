@@ -1,0 +1,394 @@
+//===- TranseptOps.td - the graph-level ops ------------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An op is described once, here. The import table, the docs and the evaluator's dispatch derive from this file:
+// `onnx` is the ONNX operator that maps to the op one to one after opset upgrade ("" where the importer composes it),
+// `since` the first ONNX version with the meaning stated here.
+
+#ifndef TRANSEPT_OPS
+#define TRANSEPT_OPS
+
+include "ir/TranseptDialect.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+//===- Base classes ---------------------------------------------------------------------------------------------===//
+
+class Transept_Op<string mnemonic, string onnx, int since, list<Trait> traits = []>
+    : Op<Transept_Dialect, mnemonic, !listconcat(traits, [DeclareOpInterfaceMethods<Transept_GraphOpInterface>])> {
+  string onnxName = onnx;
+  int onnxSince = since;
+  code names = "static constexpr ::llvm::StringLiteral onnxName = \"" # onnx # "\";\n" #
+               "static constexpr int onnxSince = " # since # ";\n";
+  let extraClassDeclaration = names;
+}
+class Transept_PureOp<string mnemonic, string onnx, int since, list<Trait> traits = []>
+    : Transept_Op<mnemonic, onnx, since, !listconcat([Pure], traits)>;
+
+/// Marks ops that compute result element i from operand elements i alone (with broadcasting).
+def Transept_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::mlir::transept"; }
+
+class Transept_UnaryOp<string mnemonic, string onnx, int since>
+    : Transept_PureOp<mnemonic, onnx, since, [Transept_Elementwise]> {
+  let arguments = (ins AnyTensor:$input);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+class Transept_BinaryOp<string mnemonic, string onnx, int since>
+    : Transept_PureOp<mnemonic, onnx, since, [Transept_Elementwise]> {
+  let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
+}
+/// Compares element by element; the result is a tensor of i1.
+class Transept_CompareOp<string mnemonic, string onnx, int since> : Transept_BinaryOp<mnemonic, onnx, since>;
+
+//===- Constants and weights ------------------------------------------------------------------------------------===//
+
+def Transept_ConstantOp : Transept_PureOp<"constant", "", 1, [ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "A small constant, written out";
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+def Transept_WeightOp : Transept_PureOp<"weight", "", 1> {
+  let summary = "A weight: content in the context's WeightStore";
+  let description = [{ `key` is the SHA-256 of shape, type and content: equal weights are one, across all files of an export. }];
+  let arguments = (ins StrAttr:$key, OptionalAttr<StrAttr>:$name);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$key attr-dict `:` type($result)";
+}
+
+//===- Element-wise ----------------------------------------------------------------------------------------------===//
+
+def Transept_NegOp : Transept_UnaryOp<"neg", "Neg", 13> { let summary = "Negation"; }
+def Transept_AbsOp : Transept_UnaryOp<"abs", "Abs", 13> { let summary = "Absolute value"; }
+def Transept_SignOp : Transept_UnaryOp<"sign", "Sign", 13> { let summary = "-1, 0 or 1"; }
+def Transept_SqrtOp : Transept_UnaryOp<"sqrt", "Sqrt", 13> { let summary = "Square root"; }
+def Transept_ReciprocalOp : Transept_UnaryOp<"reciprocal", "Reciprocal", 13> { let summary = "1 / x"; }
+def Transept_ExpOp : Transept_UnaryOp<"exp", "Exp", 13> { let summary = "Natural exponential"; }
+def Transept_LogOp : Transept_UnaryOp<"log", "Log", 13> { let summary = "Natural logarithm"; }
+def Transept_SinOp : Transept_UnaryOp<"sin", "Sin", 7> { let summary = "Sine of radians"; }
+def Transept_CosOp : Transept_UnaryOp<"cos", "Cos", 7> { let summary = "Cosine of radians"; }
+def Transept_ErfOp : Transept_UnaryOp<"erf", "Erf", 13> { let summary = "Gauss error function, element by element"; }
+def Transept_TanhOp : Transept_UnaryOp<"tanh", "Tanh", 13> { let summary = "Hyperbolic tangent"; }
+def Transept_SigmoidOp : Transept_UnaryOp<"sigmoid", "Sigmoid", 13> { let summary = "1 / (1 + exp(-x))"; }
+def Transept_ReluOp : Transept_UnaryOp<"relu", "Relu", 14> { let summary = "max(x, 0)"; }
+def Transept_SiluOp : Transept_UnaryOp<"silu", "", 24> { let summary = "x * sigmoid(x)"; }
+def Transept_FloorOp : Transept_UnaryOp<"floor", "Floor", 13> { let summary = "Largest integer not above"; }
+def Transept_CeilOp : Transept_UnaryOp<"ceil", "Ceil", 13> { let summary = "Smallest integer not below"; }
+def Transept_RoundOp : Transept_UnaryOp<"round", "Round", 11> { let summary = "Nearest integer, halves to even"; }
+def Transept_NotOp : Transept_UnaryOp<"not", "Not", 1> { let summary = "Logical negation"; }
+def Transept_IsNaNOp : Transept_UnaryOp<"is_nan", "IsNaN", 20> { let summary = "Whether the element is not a number"; }
+def Transept_GeluOp : Transept_UnaryOp<"gelu", "Gelu", 20> {
+  let summary = "x * Phi(x): exact with the error function, or its tanh approximation";
+  let arguments = (ins AnyTensor:$input, DefaultValuedAttr<StrAttr, "\"none\"">:$approximate);
+}
+def Transept_CastOp : Transept_UnaryOp<"cast", "Cast", 13> {
+  let summary = "Conversion to the element type `to`";
+  let arguments = (ins AnyTensor:$input, TypeAttr:$to);
+}
+
+def Transept_AddOp : Transept_BinaryOp<"add", "Add", 14> { let summary = "Sum"; }
+def Transept_SubOp : Transept_BinaryOp<"sub", "Sub", 14> { let summary = "Difference"; }
+def Transept_MulOp : Transept_BinaryOp<"mul", "Mul", 14> { let summary = "Product"; }
+def Transept_DivOp : Transept_BinaryOp<"div", "Div", 14> { let summary = "Quotient; integers truncate towards zero"; }
+def Transept_PowOp : Transept_BinaryOp<"pow", "Pow", 15> { let summary = "lhs to the power of rhs"; }
+def Transept_MinOp : Transept_BinaryOp<"min", "Min", 13> { let summary = "Smaller element; NaN wins"; }
+def Transept_MaxOp : Transept_BinaryOp<"max", "Max", 13> { let summary = "Larger element; NaN wins"; }
+def Transept_ModOp : Transept_BinaryOp<"mod", "Mod", 13> {
+  let summary = "Remainder: sign of the divisor, or of the dividend with `fmod`";
+  let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs, DefaultValuedAttr<I64Attr, "0">:$fmod);
+}
+def Transept_AndOp : Transept_BinaryOp<"and", "And", 7> { let summary = "Logical conjunction"; }
+def Transept_OrOp : Transept_BinaryOp<"or", "Or", 7> { let summary = "Logical disjunction"; }
+def Transept_XorOp : Transept_BinaryOp<"xor", "Xor", 7> { let summary = "Logical exclusive disjunction"; }
+def Transept_EqualOp : Transept_CompareOp<"equal", "Equal", 19> { let summary = "lhs == rhs"; }
+def Transept_LessOp : Transept_CompareOp<"less", "Less", 13> { let summary = "lhs < rhs"; }
+def Transept_LessOrEqualOp : Transept_CompareOp<"less_or_equal", "LessOrEqual", 16> { let summary = "lhs <= rhs"; }
+def Transept_GreaterOp : Transept_CompareOp<"greater", "Greater", 13> { let summary = "lhs > rhs"; }
+def Transept_GreaterOrEqualOp : Transept_CompareOp<"greater_or_equal", "GreaterOrEqual", 16> { let summary = "lhs >= rhs"; }
+def Transept_WhereOp : Transept_PureOp<"where", "Where", 16, [Transept_Elementwise]> {
+  let summary = "Chooses element by element";
+  let arguments = (ins AnyTensor:$condition, AnyTensor:$onTrue, AnyTensor:$onFalse);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$condition `,` $onTrue `,` $onFalse attr-dict `:` functional-type(operands, results)";
+}
+
+//===- Products ---------------------------------------------------------------------------------------------------===//
+
+def Transept_MatMulOp : Transept_BinaryOp<"matmul", "MatMul", 13> {
+  let summary = "Matrix product over the last two axes, leading axes broadcast (NumPy rules)";
+}
+def Transept_LinearOp : Transept_PureOp<"linear", "", 1> {
+  let summary = "input [..., K] times a constant matrix, plus bias";
+  let description = [{ `weight` is [K, N], or [N, K] with `transposed`. Result [..., N]. Made by fusion. }];
+  let arguments = (ins AnyTensor:$input, AnyTensor:$weight, Optional<AnyTensor>:$bias, UnitAttr:$transposed);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_MatMulIntegerOp : Transept_PureOp<"matmul_integer", "MatMulInteger", 10, [AttrSizedOperandSegments]> {
+  let summary = "Exact product of 8-bit integers in 32 bits, zero points subtracted first";
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{ $lhs `,` $rhs (`lhs_zero_point` `(` $lhsZeroPoint^ `)`)? (`rhs_zero_point` `(` $rhsZeroPoint^ `)`)? attr-dict `:` functional-type(operands, results) }];
+  let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs, Optional<AnyTensor>:$lhsZeroPoint, Optional<AnyTensor>:$rhsZeroPoint);
+}
+def Transept_ConvOp : Transept_PureOp<"conv", "Conv", 11> {
+  let summary = "Convolution over any number of spatial axes";
+  let description = [{ input [B, C, spatial…], weight [O, C / groups, kernel…]. `pads` holds all begins, then all ends. }];
+  let arguments = (ins AnyTensor:$input, AnyTensor:$weight, Optional<AnyTensor>:$bias, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$pads, DenseI64ArrayAttr:$dilations, I64Attr:$group);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
+}
+
+//===- Along rows -------------------------------------------------------------------------------------------------===//
+
+def Transept_ReduceOp : Transept_PureOp<"reduce", "", 18> {
+  let summary = "Reduction over `axes` (all of them if empty and not `noop`)";
+  let description = [{ Axes are non-negative once the rank is known. `axesValue` is the run-time form. }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axesValue, Transept_ReduceKindAttr:$kind,
+                       OptionalAttr<DenseI64ArrayAttr>:$axes, BoolAttr:$keepdims, BoolAttr:$noopWithEmptyAxes);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$kind $input (`,` $axesValue^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_ArgMaxOp : Transept_PureOp<"argmax", "ArgMax", 13> {
+  let summary = "Index of the largest element along `axis`, i64";
+  let arguments = (ins AnyTensor:$input, I64Attr:$axis, BoolAttr:$keepdims, BoolAttr:$selectLastIndex);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_SoftmaxOp : Transept_PureOp<"softmax", "Softmax", 13> {
+  let summary = "exp(x - max) / sum along one axis, or its logarithm";
+  let arguments = (ins AnyTensor:$input, I64Attr:$axis, UnitAttr:$logarithm);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_LayerNormOp : Transept_PureOp<"layer_norm", "", 17, [AttrSizedOperandSegments]> {
+  let summary = "(x - mean) / sqrt(var + epsilon) * scale + bias over axes from `axis` on";
+  let description = [{ The variance is the mean of squared deviations (population). With `rms`, the mean is not subtracted. }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$scale, Optional<AnyTensor>:$bias, I64Attr:$axis, F32Attr:$epsilon, UnitAttr:$rms);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`scale` `(` $scale^ `)`)? (`bias` `(` $bias^ `)`)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_CumSumOp : Transept_PureOp<"cumsum", "CumSum", 14> {
+  let summary = "Running sum along an axis";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axisValue, OptionalAttr<I64Attr>:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $axisValue^)? attr-dict `:` functional-type(operands, results)";
+}
+
+//===- Movement of elements ---------------------------------------------------------------------------------------===//
+// Ops that take a shape or amounts have two forms: with an operand, as imported, and resolved, where the operand is
+// absent and the result type or an attribute says it. The shapes phase turns the first into the second.
+
+def Transept_ReshapeOp : Transept_PureOp<"reshape", "Reshape", 14> {
+  let summary = "The same elements in row-major order under another shape";
+  let description = [{ With `shape`: ONNX rules (0 copies unless `allowZero`, one -1). Without: the result type's dims. }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$shape, BoolAttr:$allowZero);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $shape^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_TransposeOp : Transept_PureOp<"transpose", "", 13> {
+  let summary = "Result axis i is operand axis `permutation[i]`";
+  let arguments = (ins AnyTensor:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_BroadcastOp : Transept_PureOp<"broadcast", "Expand", 13> {
+  let summary = "Repeats axes of size 1 (two-way, NumPy rules, with `shape`; resolved: to the result type)";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$shape);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $shape^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_TileOp : Transept_PureOp<"tile", "Tile", 13> {
+  let summary = "Repeats the whole tensor along each axis";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$repeats);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $repeats^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_SqueezeOp : Transept_PureOp<"squeeze", "", 13> {
+  let summary = "Drops axes of size 1 (all of them if none is named); becomes a reshape once the rank is known";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axesValue, OptionalAttr<DenseI64ArrayAttr>:$axes);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $axesValue^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_UnsqueezeOp : Transept_PureOp<"unsqueeze", "", 13> {
+  let summary = "Inserts axes of size 1; becomes a reshape once the rank is known";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axesValue, OptionalAttr<DenseI64ArrayAttr>:$axes);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $axesValue^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_SliceOp : Transept_PureOp<"slice", "", 13, [AttrSizedOperandSegments]> {
+  let summary = "Every `steps[i]`-th element from `starts[i]` on";
+  let description = [{
+    With operands: ONNX rules (negative from the end, clamping, negative steps). Resolved: `starts` and `steps` have one
+    entry per axis, sizes are the result type's dims, and every index is in range.
+  }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$startsValue, Optional<AnyTensor>:$endsValue, Optional<AnyTensor>:$axesValue,
+                       Optional<AnyTensor>:$stepsValue, OptionalAttr<ArrayAttr>:$starts, OptionalAttr<DenseI64ArrayAttr>:$steps);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{ $input (`from` `(` $startsValue^ `)`)? (`to` `(` $endsValue^ `)`)? (`axes` `(` $axesValue^ `)`)? (`by` `(` $stepsValue^ `)`)?
+    attr-dict `:` functional-type(operands, results) }];
+}
+def Transept_ConcatOp : Transept_PureOp<"concat", "Concat", 13> {
+  let summary = "Joins tensors along `axis`";
+  let arguments = (ins Variadic<AnyTensor>:$inputs, I64Attr:$axis);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$inputs attr-dict `:` functional-type(operands, results)";
+}
+def Transept_PadOp : Transept_PureOp<"pad", "Pad", 18, [AttrSizedOperandSegments]> {
+  let summary = "Adds (or, negative, removes) elements at both ends of axes";
+  let description = [{ Resolved: `low` has one dim expression per axis; the result type says the rest. }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$padsValue, Optional<AnyTensor>:$fill, Optional<AnyTensor>:$axesValue,
+                       Transept_PadModeAttr:$mode, OptionalAttr<ArrayAttr>:$low);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = [{ $mode $input (`pads` `(` $padsValue^ `)`)? (`fill` `(` $fill^ `)`)? (`axes` `(` $axesValue^ `)`)?
+    attr-dict `:` functional-type(operands, results) }];
+}
+def Transept_GatherOp : Transept_PureOp<"gather", "Gather", 13> {
+  let summary = "Slices of `data` along `axis` at `indices`; negative indices count from the end; out of range is a run-time error";
+  let arguments = (ins AnyTensor:$data, AnyTensor:$indices, I64Attr:$axis);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices attr-dict `:` functional-type(operands, results)";
+}
+def Transept_GatherElementsOp : Transept_PureOp<"gather_elements", "GatherElements", 13> {
+  let summary = "result[i…] = data[i… with `axis` replaced by indices[i…]]";
+  let arguments = (ins AnyTensor:$data, AnyTensor:$indices, I64Attr:$axis);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices attr-dict `:` functional-type(operands, results)";
+}
+def Transept_GatherNDOp : Transept_PureOp<"gather_nd", "GatherND", 13> {
+  let summary = "Slices of `data` at index tuples held in the last axis of `indices`";
+  let arguments = (ins AnyTensor:$data, AnyTensor:$indices, DefaultValuedAttr<I64Attr, "0">:$batchDims);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$data `,` $indices attr-dict `:` functional-type(operands, results)";
+}
+def Transept_ScatterNDOp : Transept_PureOp<"scatter_nd", "ScatterND", 18> {
+  let summary = "A copy of `data` with slices at index tuples updated";
+  let arguments = (ins AnyTensor:$data, AnyTensor:$indices, AnyTensor:$updates, Transept_ScatterKindAttr:$reduction);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$reduction $data `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+}
+def Transept_TriluOp : Transept_PureOp<"trilu", "Trilu", 14> {
+  let summary = "Keeps the upper (column >= row + k) or lower (column <= row + k) triangle, zero elsewhere";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$kValue, OptionalAttr<I64Attr>:$k, BoolAttr:$upper);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input (`,` $kValue^)? attr-dict `:` functional-type(operands, results)";
+}
+
+//===- Shapes and positions as data ---------------------------------------------------------------------------------===//
+
+def Transept_ShapeOp : Transept_PureOp<"shape", "", 15> {
+  let summary = "Sizes of axes [start, end) as i64 values";
+  let arguments = (ins AnyTensor:$input, OptionalAttr<I64Attr>:$start, OptionalAttr<I64Attr>:$end);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_SizeOp : Transept_PureOp<"size", "Size", 13> {
+  let summary = "Number of elements as an i64 scalar";
+  let arguments = (ins AnyTensor:$input);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_DimValueOp : Transept_PureOp<"dim_value", "", 1> {
+  let summary = "Symbolic sizes as data: an integer or float scalar or vector whose elements are dim expressions";
+  let arguments = (ins ArrayAttr:$dims);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$dims attr-dict `:` type($result)";
+}
+def Transept_RangeOp : Transept_PureOp<"range", "Range", 11, [AttrSizedOperandSegments]> {
+  let summary = "start, start + step, … below limit";
+  let description = [{ Resolved (integers): `startDim` and `stepValue`; the result type says how many. }];
+  let arguments = (ins Optional<AnyTensor>:$start, Optional<AnyTensor>:$limit, Optional<AnyTensor>:$delta,
+                       OptionalAttr<Transept_DimAttr>:$startDim, OptionalAttr<I64Attr>:$stepValue);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "(`from` `(` $start^ `)`)? (`to` `(` $limit^ `)`)? (`by` `(` $delta^ `)`)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_FillOp : Transept_PureOp<"fill", "ConstantOfShape", 9> {
+  let summary = "One value everywhere; the shape is an operand, or resolved, the result type's";
+  let arguments = (ins Optional<AnyTensor>:$shape, ElementsAttr:$value);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$value (`,` $shape^)? attr-dict `:` functional-type(operands, results)";
+}
+
+//===- Attention ------------------------------------------------------------------------------------------------------===//
+
+def Transept_AttentionOp : Transept_PureOp<"attention", "", 23, [AttrSizedOperandSegments]> {
+  let summary = "softmax(scale * Q K^T + mask) V";
+  let description = [{
+    query [B, T, H, D], key [B, S, Hk, D], value [B, S, Hk, Dv]; H is a multiple of Hk. Result [B, T, H, Dv].
+    Key j is visible to query i iff `causal` is absent or j <= i + causalOffset, and keyMask [B, S] (absent: all) is non-zero.
+    `bias` (float) is broadcast to [B, H, T, S] and added to the scaled product; values of -1e4 and below count as exclusion when
+    they come from a mask. `mask` is a boolean broadcast to [B, H, T, S], true = visible, for masks that are no product of the above.
+    Weights are a softmax over visible keys only; `emptyRow` says what a query without visible keys gives.
+    `probabilities`, where asked for, is [B, H, T, S].
+  }];
+  let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value, Optional<AnyTensor>:$keyMask, Optional<AnyTensor>:$bias,
+                       Optional<AnyTensor>:$mask, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<Transept_DimAttr>:$causalOffset,
+                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap, Transept_EmptyRowAttr:$emptyRow);
+  let results = (outs AnyTensor:$result, Optional<AnyTensor>:$probabilities);
+  let assemblyFormat = [{ $query `,` $key `,` $value (`key_mask` `(` $keyMask^ `)`)? (`bias` `(` $bias^ `)`)? (`mask` `(` $mask^ `)`)?
+    `empty_row` $emptyRow attr-dict `:` functional-type(operands, results) }];
+}
+
+//===- Control flow ----------------------------------------------------------------------------------------------------===//
+
+def Transept_IfOp : Transept_Op<"if", "If", 16, [RecursiveMemoryEffects, NoRegionArguments, SingleBlock]> {
+  let summary = "One of two graphs; both may use values of the graph around them";
+  let arguments = (ins AnyTensor:$condition);
+  let results = (outs Variadic<AnyTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$thenRegion, SizedRegion<1>:$elseRegion);
+  let assemblyFormat = "$condition $thenRegion `else` $elseRegion attr-dict `:` functional-type(operands, results)";
+}
+def Transept_YieldOp : Op<Transept_Dialect, "yield", [Pure, Terminator, ReturnLike]> {
+  let summary = "Results of a nested graph";
+  let arguments = (ins Variadic<AnyTensor>:$operands);
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
+}
+
+//===- Generation ---------------------------------------------------------------------------------------------------------===//
+
+def Transept_StateOp : Transept_Op<"state", "", 1, [MemoryEffects<[MemRead]>]> {
+  let summary = "A tensor that lives as long as a session: written by the host, by @encode, or by an earlier op of the entry";
+  let description = [{ Names and shapes of the host's states: step.token [rows, 1], step.position [rows, 1], step.source [rows] and others; `cross.N` are written by @encode. }];
+  let arguments = (ins StrAttr:$name);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$name attr-dict `:` type($result)";
+}
+def Transept_ExportOp : Transept_Op<"export", "", 1, [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes a tensor to a session state";
+  let arguments = (ins StrAttr:$name, AnyTensor:$value);
+  let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
+}
+def Transept_CacheAppendOp : Transept_Op<"cache_append", "", 1, [MemoryEffects<[MemWrite]>]> {
+  let summary = "Appends one position of keys and values of every live row to the self cache of `layer`";
+  let description = [{ key [rows, 1, H, D], value [rows, 1, H, Dv]. }];
+  let arguments = (ins AnyTensor:$key, AnyTensor:$value, I64Attr:$layer);
+  let assemblyFormat = "$key `,` $value attr-dict `:` type($key) `,` type($value)";
+}
+def Transept_CacheAttentionOp : Transept_Op<"cache_attention", "", 1, [MemoryEffects<[MemRead]>]> {
+  let summary = "Attention of one new position over the self cache of `layer`, positions 0 … position of the row";
+  let description = [{ query [rows, 1, H, D]; result [rows, 1, H, Dv]. Hk heads are cached. }];
+  let arguments = (ins AnyTensor:$query, I64Attr:$layer, F32Attr:$scale, I64Attr:$kvHeads, I64Attr:$valueSize);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$query attr-dict `:` functional-type(operands, results)";
+}
+def Transept_CrossAttentionOp : Transept_Op<"cross_attention", "", 1, [MemoryEffects<[MemRead]>]> {
+  let summary = "Attention of the rows over keys and values of their source slot";
+  let description = [{
+    query [rows, 1, H, D]; key [batch, S, Hk, D]; value [batch, S, Hk, Dv]; keyMask [batch, S], non-zero = visible.
+    Row r reads source slot step.source[r]: beams of a sentence share one copy.
+  }];
+  let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value, Optional<AnyTensor>:$keyMask, F32Attr:$scale, Transept_EmptyRowAttr:$emptyRow);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$query `,` $key `,` $value (`key_mask` `(` $keyMask^ `)`)? `empty_row` $emptyRow attr-dict `:` functional-type(operands, results)";
+}
+def Transept_SearchHeadOp : Transept_Op<"search_head", "", 1, [MemoryEffects<[MemWrite]>]> {
+  let summary = "What the search needs of the logits [rows, 1, V]: block maxima and sums, candidates, special tokens";
+  let arguments = (ins AnyTensor:$logits);
+  let assemblyFormat = "$logits attr-dict `:` type($logits)";
+}
+
+#endif // TRANSEPT_OPS
