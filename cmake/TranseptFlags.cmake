@@ -20,6 +20,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()
 
+# Not CMake's property, which says -fPIE for programs: those share a precompiled header with libraries.
+add_compile_options(-fPIC)
+
 # No path of the building machine in any output.
 add_compile_options("-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.")
 
