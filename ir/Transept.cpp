@@ -31,8 +31,6 @@ void TranseptDialect::initialize() {
       >();
 }
 
-WeightStore &WeightStore::of(MLIRContext *context) { return context->getLoadedDialect<TranseptDialect>()->weights(); }
-
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
 LogicalResult DimsAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
