@@ -37,8 +37,11 @@ if(TRANSEPT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(TRANSEPT_CCACHE_PROGRAM ccache)
   if(TRANSEPT_CCACHE_PROGRAM)
     # pch_defines,time_macros: what ccache requires before it caches users of a precompiled header.
-    set(transept_launcher env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
-                          "${TRANSEPT_CCACHE_PROGRAM}")
+    # CMake names the header by its full path, which would keep build folders from sharing objects; the content counts.
+    set(transept_launcher
+        env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
+        "CCACHE_IGNOREOPTIONS=${CMAKE_BINARY_DIR}/CMakeFiles/transept_mlir_pch.dir/cmake_pch.hxx"
+        "${TRANSEPT_CCACHE_PROGRAM}")
     set(CMAKE_C_COMPILER_LAUNCHER ${transept_launcher})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${transept_launcher})
   endif()
