@@ -2,7 +2,6 @@
 
 #include <openssl/evp.h>
 
-
 namespace transept {
 
 Sha256 sha256(const void *data, size_t bytes) { return sha256(data, bytes, nullptr, 0); }
@@ -15,7 +14,7 @@ Sha256 sha256(const void *first, size_t firstBytes, const void *second, size_t s
               (secondBytes == 0 || EVP_DigestUpdate(context, second, secondBytes) == 1) &&
               EVP_DigestFinal_ex(context, hash.data(), nullptr) == 1;
   EVP_MD_CTX_free(context);
-  // Without a digest nothing equals the expected hash, not even a hash of zeros.
+  // Where the library fails (no memory), the result is the hash of no known content, and the caller refuses.
   if (!done)
     hash.fill(0);
   return hash;

@@ -12,9 +12,9 @@
 namespace transept {
 
 struct ModelOptions {
-  std::string cpu; // level to use ("avx512", "avx2", "x86-64"); empty: the best this machine can run
+  std::string cpu;         // level to use ("avx512", "avx2", "x86-64"); empty: the best this machine can run
   bool mapWeights = false; // share the file's pages instead of owning a copy; the file must not be changed in place
-  int threads = 0; // that read and hash the weights; 0: as many as the affinity mask allows
+  int threads = 0;         // that read and hash the weights; 0: as many as the affinity mask allows
 };
 
 class Model : public std::enable_shared_from_this<Model> {

@@ -34,7 +34,9 @@ template <typename Pointer> struct BasicTensorView {
   int64_t bytes = 0; // product of dims times the element size
 
   /// The elements, or null where there is no tensor or its type is not T.
-  template <typename T> T *as() const { return dtype == dtypeOf<std::remove_const_t<T>>() ? static_cast<T *>(data) : nullptr; }
+  template <typename T> T *as() const {
+    return dtype == dtypeOf<std::remove_const_t<T>>() ? static_cast<T *>(data) : nullptr;
+  }
 };
 using TensorView = BasicTensorView<void *>;
 using ConstTensorView = BasicTensorView<const void *>;
@@ -54,11 +56,11 @@ struct RunArguments {
 
 /// Bytes. Planned figures are exact: nothing else is allocated for a run.
 struct MemoryUse {
-  uint64_t weights = 0; // shared by all sessions of the model
-  uint64_t states = 0;  // caches and step state
-  uint64_t arena = 0;   // what the largest entry set up so far needs, inputs and outputs included
+  uint64_t weights = 0;  // shared by all sessions of the model
+  uint64_t states = 0;   // caches and step state
+  uint64_t arena = 0;    // what the largest entry set up so far needs, inputs and outputs included
   uint64_t reserved = 0; // allocated for states and arena
-  uint64_t scratch = 0; // all threads together
+  uint64_t scratch = 0;  // all threads together
 };
 
 /// Where the states of one model live, and prepared entries. One thread at a time: a second one gets Code::Busy.
@@ -66,7 +68,8 @@ struct MemoryUse {
 class Session {
 public:
   /// Also sets up every entry that needs no more than the generation symbols, so that running it allocates nothing.
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model, const SessionOptions &options = {});
+  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const Model> model,
+                                                 const SessionOptions &options = {});
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
@@ -98,8 +101,8 @@ public:
   /// The session's threads, for host work between runs.
   ThreadTeam &team();
 
-  /// From any thread: the next run, and a run in progress at its next dispatch with a barrier, return Code::Cancelled until
-  /// clearCancel().
+  /// From any thread: the next run, and a run in progress at its next dispatch with a barrier, return Code::Cancelled
+  /// until clearCancel().
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void clearCancel() { cancelled_.store(false, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }

@@ -1,0 +1,167 @@
+#include "runtime/Session.h"
+
+#include "runtime/BindSymbols.h"
+#include "runtime/Memory.h"
+#include "runtime/Plan.h"
+#include "runtime/SessionState.h"
+#include "runtime/ThreadTeam.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace transept {
+
+namespace {
+
+/// Marks a session as in use.
+class Occupied {
+public:
+  explicit Occupied(std::atomic<bool> &flag) : flag_(flag), mine_(!flag.exchange(true, std::memory_order_acquire)) {}
+  ~Occupied() {
+    if (mine_)
+      flag_.store(false, std::memory_order_release);
+  }
+  explicit operator bool() const { return mine_; }
+  static Status busy() { return {Code::Busy, "the session is in use by another thread"}; }
+
+private:
+  std::atomic<bool> &flag_;
+  bool mine_;
+};
+
+/// A walk of all threads over one list of dispatches.
+struct Walk {
+  const std::vector<PlannedDispatch> &dispatches;
+  ThreadTeam &team;
+  uint8_t *scratch;
+  uint64_t scratchStride;
+  const std::atomic<bool> &cancelled;
+  /// Number of the barrier at which all threads stop. A thread that is still leaving one barrier is not confused by
+  /// member 0 asking for a stop at the next.
+  std::atomic<int64_t> stopAt{std::numeric_limits<int64_t>::max()};
+
+  static void member(void *context, int thread, int threads) {
+    Walk &walk = *static_cast<Walk *>(context);
+    void *scratch = walk.scratch + walk.scratchStride * static_cast<uint64_t>(thread);
+    int64_t barriers = 0;
+    for (const PlannedDispatch &dispatch : walk.dispatches) {
+      if (dispatch.barrier) {
+        if (thread == 0 && walk.cancelled.load(std::memory_order_relaxed))
+          walk.stopAt.store(barriers, std::memory_order_relaxed);
+        walk.team.barrier();
+        if (walk.stopAt.load(std::memory_order_relaxed) <= barriers++)
+          return;
+      }
+      Share share = shareOf(dispatch.items, thread, threads);
+      if (share.begin < share.end)
+        dispatch.kernel(&dispatch.call, share.begin, share.end, scratch);
+    }
+  }
+};
+
+/// The manifest's sentence for a check that failed in a kernel.
+Status checkFailure(const program::Manifest &manifest, const transept_error_word &error) {
+  if (error.id < 1 || error.id > manifest.checks_size())
+    return {Code::Internal, "a kernel reported unknown error " + std::to_string(error.id)};
+  std::string message = manifest.checks(error.id - 1).message();
+  if (size_t place = message.find("{}"); place != std::string::npos)
+    message.replace(place, 2, std::to_string(error.value));
+  return {Code::InvalidInput, printable(message, 400)};
+}
+
+} // namespace
+
+Session::Session() : state_(std::make_unique<State>()) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> model, const SessionOptions &options) {
+  std::unique_ptr<Session> session(new Session);
+  State &state = *session->state_;
+  state.team = ThreadTeam::create(options.threads);
+  state.plans.resize(static_cast<size_t>(model->manifest().entries_size()));
+  state.model = std::move(model);
+  TRANSEPT_TRY(state.setSymbols(options.symbols));
+  return session;
+}
+
+const Model &Session::model() const { return *state_->model; }
+int Session::threads() const { return state_->team->size(); }
+ThreadTeam &Session::team() { return *state_->team; }
+
+Status Session::resize(const SymbolValues &symbols) {
+  Occupied occupied(state_->busy);
+  return occupied ? state_->setSymbols(symbols) : Occupied::busy();
+}
+
+int64_t Session::symbol(std::string_view name) const {
+  const auto &symbols = model().manifest().generation_symbols();
+  for (int i = 0; i < symbols.size(); ++i)
+    if (symbols[i].name() == name)
+      return state_->symbols[static_cast<size_t>(i)];
+  return -1;
+}
+
+TensorView Session::state(std::string_view name) const {
+  const auto &states = model().manifest().states();
+  for (int i = 0; i < states.size(); ++i) {
+    auto index = static_cast<size_t>(i);
+    if (states[i].name() == name)
+      return {states[i].name(), states[i].dtype(), state_->layout.dims[index],
+              state_->states.data() + state_->layout.offsets[index], static_cast<int64_t>(state_->layout.bytes[index])};
+  }
+  return {};
+}
+
+Span<const TensorView> Session::outputs() const { return state_->outputs; }
+
+TensorView Session::output(std::string_view name) const {
+  for (const TensorView &output : state_->outputs)
+    if (output.name == name)
+      return output;
+  return {};
+}
+
+MemoryUse Session::memory() const {
+  MemoryUse use;
+  use.weights = model().artifact().weightBytes();
+  use.states = state_->layout.total;
+  for (const auto &plans : state_->plans)
+    for (const auto &plan : plans)
+      use.arena = std::max(use.arena, plan->arenaBytes());
+  use.reserved = state_->states.size() + state_->arena.size();
+  use.scratch = state_->scratch.size();
+  return use;
+}
+
+Status Session::run(std::string_view entry) {
+  static const RunArguments none;
+  return run(entry, none);
+}
+
+Status Session::run(std::string_view entry, const RunArguments &arguments) {
+  Occupied occupied(state_->busy);
+  if (!occupied)
+    return Occupied::busy();
+  if (cancelled())
+    return {Code::Cancelled, "cancelled"};
+  int index = model().findEntry(entry);
+  if (index < 0)
+    return {Code::InvalidInput, "there is no entry '" + printable(std::string(entry)) + "'; the model has " +
+                                    entryNames(model().manifest())};
+  TRANSEPT_ASSIGN(Plan * plan, state_->prepare(index, arguments));
+  TRANSEPT_TRY(copyInputs(*plan, arguments.inputs));
+  state_->error = {};
+  state_->outputs.clear();
+  Walk walk{plan->dispatches(), *state_->team, state_->scratch.data(), state_->scratchStride, cancelled_};
+  TRANSEPT_TRY(state_->team->run(Walk::member, &walk));
+  if (walk.stopAt.load() != std::numeric_limits<int64_t>::max())
+    return {Code::Cancelled, "cancelled"};
+  if (state_->error.id != 0)
+    return checkFailure(model().manifest(), state_->error);
+  for (const PlannedTensor &output : plan->outputs())
+    state_->outputs.push_back({output.buffer->name(), output.buffer->dtype(), output.dims, output.data, output.bytes});
+  return {};
+}
+
+} // namespace transept

@@ -1,0 +1,194 @@
+#include "runtime/ThreadTeam.h"
+
+#include "runtime/FloatMode.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace transept {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto spinTime = std::chrono::microseconds(10);
+constexpr auto idleTime = std::chrono::milliseconds(2);
+constexpr int maxThreads = 1024;
+
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/// Waits for `ready`, giving way after spinTime; false when `limit` has passed.
+template <typename Ready> bool spinUntil(Ready ready, Clock::duration limit) {
+  for (int i = 0; i < 64; ++i) { // shorter than reading the clock
+    if (ready())
+      return true;
+    pause();
+  }
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    for (int i = 0; i < 32; ++i) {
+      if (ready())
+        return true;
+      pause();
+    }
+    Clock::duration waited = Clock::now() - begin;
+    if (waited > limit)
+      return false;
+    if (waited > spinTime)
+      sched_yield();
+  }
+}
+
+/// Number of forks this process is away from the one that first asked.
+uint64_t forkGeneration() {
+  static std::atomic<uint64_t> generation{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
+  (void)registered;
+  return generation.load(std::memory_order_relaxed);
+}
+
+} // namespace
+
+int availableThreads() {
+  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
+    cpu_set_t *set = CPU_ALLOC(static_cast<size_t>(cpus));
+    if (!set)
+      break;
+    size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
+    int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0)
+      return std::min(count, maxThreads);
+  }
+  return 1;
+}
+
+void SpinBarrier::wait() {
+  uint32_t round = round_.load(std::memory_order_relaxed);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads_) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.store(round + 1, std::memory_order_release);
+    return;
+  }
+  spinUntil([&] { return round_.load(std::memory_order_acquire) != round; }, Clock::duration::max());
+}
+
+struct ThreadTeam::State {
+  explicit State(int members) : size(members), barrier(members) {}
+
+  /// Sleeps until the epoch differs from `seen`.
+  void park(uint64_t seen) {
+    std::unique_lock<std::mutex> lock(mutex);
+    // Sequentially consistent with run(): either the caller sees this thread asleep or it sees the new epoch.
+    sleeping.fetch_add(1);
+    wake.wait(lock, [&] { return epoch.load() != seen; });
+    sleeping.fetch_sub(1);
+  }
+
+  /// Starts the members on whatever `work` says.
+  void publish() {
+    epoch.fetch_add(1);
+    if (sleeping.load() == 0)
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    wake.notify_all();
+  }
+
+  void member(int index) {
+    FloatMode mode;
+    for (uint64_t seen = 0;;) {
+      auto called = [&] { return epoch.load(std::memory_order_acquire) != seen; };
+      if (!spinUntil(called, idleTime))
+        park(seen);
+      ++seen;
+      if (stopping)
+        return;
+      if (index >= size) // the team is smaller than planned
+        continue;
+      work(context, index, size);
+      barrier->wait();
+    }
+  }
+
+  int size;
+  std::optional<SpinBarrier> barrier;
+  std::vector<std::thread> threads;
+  uint64_t forks = forkGeneration();
+
+  // Written by the caller before the epoch changes, read by members after it.
+  Work work = nullptr;
+  void *context = nullptr;
+  bool stopping = false;
+
+  alignas(64) std::atomic<uint64_t> epoch{0};
+  alignas(64) std::atomic<int> sleeping{0};
+  std::mutex mutex;
+  std::condition_variable wake;
+};
+
+ThreadTeam::ThreadTeam() = default;
+
+std::unique_ptr<ThreadTeam> ThreadTeam::create(int threads) {
+  int available = availableThreads();
+  std::unique_ptr<ThreadTeam> team(new ThreadTeam);
+  team->state_ = std::make_unique<State>(threads <= 0 ? available : std::min(threads, available));
+  State &state = *team->state_;
+  try {
+    for (int i = 1; i < state.size; ++i)
+      state.threads.emplace_back([&state, i] { state.member(i); });
+  } catch (const std::system_error &) {
+    state.size = 1 + static_cast<int>(state.threads.size());
+    state.barrier.emplace(state.size);
+  }
+  return team;
+}
+
+ThreadTeam::~ThreadTeam() {
+  if (forkGeneration() != state_->forks) {
+    // The child of a fork has no such threads: nothing here can be joined, woken or destroyed.
+    state_.release();
+    return;
+  }
+  state_->stopping = true;
+  state_->publish();
+  for (std::thread &thread : state_->threads)
+    thread.join();
+}
+
+int ThreadTeam::size() const { return state_->size; }
+
+Status ThreadTeam::run(Work work, void *context) {
+  if (state_->size > 1 && forkGeneration() != state_->forks)
+    return {Code::InvalidInput, "a session cannot be used in a forked process; create it after the fork"};
+  FloatMode mode;
+  if (state_->size > 1) {
+    state_->work = work;
+    state_->context = context;
+    state_->publish();
+  }
+  work(context, 0, state_->size);
+  if (state_->size > 1)
+    state_->barrier->wait();
+  return {};
+}
+
+void ThreadTeam::barrier() {
+  if (state_->size > 1)
+    state_->barrier->wait();
+}
+
+} // namespace transept

@@ -1,0 +1,269 @@
+#include "runtime/VerifyManifest.h"
+
+#include "runtime/DType.h"
+#include "runtime/Expr.h"
+#include "transept/abi.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace transept {
+
+namespace {
+
+Status refuse(const std::string &why) { return {Code::ArtifactRefused, printable(why, 400)}; }
+
+bool absentOrZero(const program::Expr &expr) {
+  return expr.terms_size() == 0 ||
+         (expr.terms_size() == 1 && expr.terms(0).op() == program::Expr::CONST && expr.terms(0).value() == 0);
+}
+
+class Verifier {
+public:
+  Verifier(const program::Manifest &manifest, const std::vector<SectionInfo> &sections)
+      : manifest_(manifest), sections_(sections) {}
+
+  Status run() {
+    TRANSEPT_TRY(checkSections());
+    TRANSEPT_TRY(checkSymbols(manifest_.generation_symbols(), "generation"));
+    TRANSEPT_TRY(checkStates());
+    kernels_.resize(static_cast<size_t>(manifest_.kernels_size()));
+    std::set<std::string> names;
+    for (const program::Entry &entry : manifest_.entries()) {
+      if (entry.name().empty() || !names.insert(entry.name()).second)
+        return refuse("entry name '" + entry.name() + "' is empty or used twice");
+      Status status = checkEntry(entry);
+      if (!status.ok())
+        return refuse("entry '" + entry.name() + "': " + status.message());
+    }
+    for (const program::Kernel &kernel : manifest_.kernels())
+      if (kernel.scratch_bytes().terms_size() != 0 &&
+          !verifyExpr(kernel.scratch_bytes(), std::numeric_limits<uint32_t>::max()).ok())
+        return refuse("kernel '" + kernel.name() + "' has a malformed scratch size");
+    return manifest_.has_generation() ? checkGeneration(manifest_.generation()) : Status();
+  }
+
+private:
+  /// How often each kernel's dispatches pass buffers and sizes; -1 before the first.
+  struct Signature {
+    int buffers = -1, sizes = -1;
+  };
+
+  const SectionInfo *findSection(const std::string &name) const {
+    auto found = std::find_if(sections_.begin(), sections_.end(), [&](const auto &s) { return s.name == name; });
+    return found == sections_.end() ? nullptr : &*found;
+  }
+
+  Status checkSections();
+  Status checkStates();
+  Status checkEntry(const program::Entry &entry);
+  Status checkBuffer(const program::Entry &entry, const program::Buffer &buffer);
+  Status checkConstant(const program::Buffer &buffer);
+  Status checkDispatch(const program::Entry &entry, const program::Dispatch &dispatch);
+  Status checkGeneration(const program::Generation &generation);
+
+  template <typename Symbols> Status checkSymbols(const Symbols &symbols, const std::string &owner) {
+    std::set<std::string> names;
+    for (const program::Symbol &symbol : symbols) {
+      if (symbol.name().empty() || !names.insert(symbol.name()).second)
+        return refuse(owner + ": symbol name '" + symbol.name() + "' is empty or used twice");
+      if (symbol.min() < 0 || symbol.max() < 0 || (symbol.max() != 0 && symbol.max() < symbol.min()))
+        return refuse(owner + ": symbol '" + symbol.name() + "' has range " + std::to_string(symbol.min()) + " to " +
+                      std::to_string(symbol.max()));
+    }
+    return {};
+  }
+
+  const program::Manifest &manifest_;
+  const std::vector<SectionInfo> &sections_;
+  std::vector<Signature> kernels_;
+  uint64_t weightBytes_ = 0;
+};
+
+Status Verifier::checkSections() {
+  for (const SectionInfo &section : sections_) {
+    if (section.kind != SectionKind::Weights)
+      continue;
+    if (manifest_.weights_section() != section.name)
+      return refuse("weights are in section '" + section.name + "', not in '" + manifest_.weights_section() + "'");
+    weightBytes_ = section.bytes;
+  }
+  if (!manifest_.weights_section().empty() && !findSection(manifest_.weights_section()))
+    return refuse("there is no section '" + manifest_.weights_section() + "'");
+  std::set<std::pair<std::string, std::string>> levels;
+  for (const program::CodeObject &code : manifest_.code()) {
+    const SectionInfo *section = findSection(code.section());
+    if (!section || section->kind != SectionKind::Code)
+      return refuse("there is no code in section '" + code.section() + "'");
+    if (!levels.insert({code.target(), code.level()}).second)
+      return refuse("code for " + code.target() + " '" + code.level() + "' occurs twice");
+  }
+  for (const std::string &file : manifest_.tokenizer().files()) {
+    const SectionInfo *section = findSection(file);
+    if (!section || section->kind != SectionKind::File)
+      return refuse("there is no tokenizer file in section '" + file + "'");
+  }
+  return {};
+}
+
+Status Verifier::checkStates() {
+  std::set<std::string> names;
+  for (const program::State &state : manifest_.states()) {
+    if (state.name().empty() || !names.insert(state.name()).second)
+      return refuse("state name '" + state.name() + "' is empty or used twice");
+    if (dtypeSize(state.dtype()) == 0)
+      return refuse("state '" + state.name() + "' has no element type");
+    for (const program::Expr &dim : state.dims())
+      if (Status status = verifyExpr(dim, static_cast<size_t>(manifest_.generation_symbols_size())); !status.ok())
+        return refuse("state '" + state.name() + "': " + status.message());
+  }
+  return {};
+}
+
+Status Verifier::checkEntry(const program::Entry &entry) {
+  TRANSEPT_TRY(checkSymbols(entry.symbols(), "its symbols"));
+  const auto symbols = static_cast<size_t>(entry.symbols_size());
+  std::set<std::pair<int, std::string>> names; // of inputs and outputs
+  bool arena = false;
+  for (const program::Buffer &buffer : entry.buffers()) {
+    Status status = checkBuffer(entry, buffer);
+    if (!status.ok())
+      return {status.code(), "buffer '" + buffer.name() + "': " + status.message()};
+    bool bound = buffer.storage() == program::INPUT || buffer.storage() == program::OUTPUT;
+    if (bound && (buffer.name().empty() || !names.insert({buffer.storage(), buffer.name()}).second))
+      return refuse("input or output name '" + buffer.name() + "' is empty or used twice");
+    arena |= buffer.storage() == program::ARENA;
+  }
+  if (arena || entry.arena_bytes().terms_size() != 0)
+    TRANSEPT_TRY(verifyExpr(entry.arena_bytes(), symbols));
+  for (const program::Guard &guard : entry.guards()) {
+    if (!program::Guard_Relation_IsValid(guard.relation()))
+      return refuse("a guard has an unknown relation");
+    TRANSEPT_TRY(verifyExpr(guard.left(), symbols));
+    TRANSEPT_TRY(verifyExpr(guard.right(), symbols));
+  }
+  for (int i = 0; i < entry.dispatches_size(); ++i)
+    if (Status status = checkDispatch(entry, entry.dispatches(i)); !status.ok())
+      return {status.code(), "dispatch " + std::to_string(i) + ": " + status.message()};
+  return {};
+}
+
+Status Verifier::checkBuffer(const program::Entry &entry, const program::Buffer &buffer) {
+  const auto symbols = static_cast<size_t>(entry.symbols_size());
+  if (dtypeSize(buffer.dtype()) == 0)
+    return refuse("has no element type");
+  for (const program::Expr &dim : buffer.dims())
+    TRANSEPT_TRY(verifyExpr(dim, symbols));
+  if (buffer.bytes().terms_size() != 0)
+    TRANSEPT_TRY(verifyExpr(buffer.bytes(), symbols));
+  if (buffer.has_default() && buffer.storage() != program::INPUT)
+    return refuse("has a default but is no input");
+  switch (buffer.storage()) {
+  case program::ARENA:
+    TRANSEPT_TRY(verifyExpr(buffer.offset(), symbols));
+    return verifyExpr(buffer.bytes(), symbols);
+  case program::CONSTANT:
+    return checkConstant(buffer);
+  case program::STATE: {
+    auto found = std::find_if(manifest_.states().begin(), manifest_.states().end(),
+                              [&](const program::State &state) { return state.name() == buffer.name(); });
+    if (found == manifest_.states().end())
+      return refuse("there is no such state");
+    if (found->dtype() != buffer.dtype())
+      return refuse("its state has another element type");
+    break;
+  }
+  case program::INPUT:
+  case program::OUTPUT:
+    break;
+  default:
+    return refuse("has no storage");
+  }
+  if (!absentOrZero(buffer.offset()))
+    return refuse("has an offset");
+  if (!buffer.has_default())
+    return buffer.default_value().empty() ? Status() : refuse("has a value but no default");
+  int64_t bytes = dtypeSize(buffer.dtype());
+  for (const program::Expr &dim : buffer.dims()) {
+    Result<int64_t> value = isConstant(dim) ? evaluateExpr(dim, {}) : refuse("has a default of dynamic shape");
+    if (!value.ok())
+      return value.status();
+    if (*value < 0 || !checkedMul(bytes, *value, bytes))
+      return refuse("has a default of impossible size");
+  }
+  if (static_cast<uint64_t>(bytes) != buffer.default_value().size())
+    return refuse("has a default of " + std::to_string(buffer.default_value().size()) + " bytes instead of " +
+                  std::to_string(bytes));
+  return {};
+}
+
+Status Verifier::checkConstant(const program::Buffer &buffer) {
+  TRANSEPT_TRY(verifyExpr(buffer.offset(), 0));
+  TRANSEPT_TRY(verifyExpr(buffer.bytes(), 0));
+  TRANSEPT_ASSIGN(int64_t offset, evaluateExpr(buffer.offset(), {}));
+  TRANSEPT_ASSIGN(int64_t bytes, evaluateExpr(buffer.bytes(), {}));
+  if (offset < 0 || bytes < 0 || static_cast<uint64_t>(offset) > weightBytes_ ||
+      static_cast<uint64_t>(bytes) > weightBytes_ - static_cast<uint64_t>(offset))
+    return refuse("lies outside the " + std::to_string(weightBytes_) + " bytes of weights");
+  if (offset % TRANSEPT_BUFFER_ALIGNMENT != 0)
+    return refuse("is not aligned");
+  return {};
+}
+
+Status Verifier::checkDispatch(const program::Entry &entry, const program::Dispatch &dispatch) {
+  const auto symbols = static_cast<size_t>(entry.symbols_size());
+  if (dispatch.kernel() >= static_cast<uint32_t>(manifest_.kernels_size()))
+    return refuse("calls kernel " + std::to_string(dispatch.kernel()) + " of " +
+                  std::to_string(manifest_.kernels_size()));
+  TRANSEPT_TRY(verifyExpr(dispatch.items(), symbols));
+  for (uint32_t buffer : dispatch.buffers())
+    if (buffer >= static_cast<uint32_t>(entry.buffers_size()))
+      return refuse("uses buffer " + std::to_string(buffer) + " of " + std::to_string(entry.buffers_size()));
+  for (const program::Expr &size : dispatch.sizes())
+    TRANSEPT_TRY(verifyExpr(size, symbols));
+  const program::Kernel &kernel = manifest_.kernels(static_cast<int>(dispatch.kernel()));
+  Signature &signature = kernels_[dispatch.kernel()];
+  if (signature.buffers < 0) {
+    signature = {dispatch.buffers_size(), dispatch.sizes_size()};
+    if (kernel.scratch_bytes().terms_size() != 0)
+      TRANSEPT_TRY(verifyExpr(kernel.scratch_bytes(), static_cast<size_t>(dispatch.sizes_size())));
+  }
+  if (signature.buffers != dispatch.buffers_size() || signature.sizes != dispatch.sizes_size())
+    return refuse("calls kernel '" + kernel.name() + "' with another number of arguments than before");
+  return {};
+}
+
+Status Verifier::checkGeneration(const program::Generation &generation) {
+  auto find = [&](const std::string &name) -> const program::Entry * {
+    for (const program::Entry &entry : manifest_.entries())
+      if (entry.name() == name)
+        return &entry;
+    return nullptr;
+  };
+  const program::Entry *encode = find(generation.encode());
+  if (!encode || !find(generation.step()) || (!generation.score().empty() && !find(generation.score())))
+    return refuse("generation names an entry that does not exist");
+  auto isInput = [&](const std::string &name) {
+    return std::any_of(encode->buffers().begin(), encode->buffers().end(), [&](const program::Buffer &buffer) {
+      return buffer.storage() == program::INPUT && buffer.name() == name;
+    });
+  };
+  if ((!generation.encoder_input().empty() && !isInput(generation.encoder_input())) ||
+      (!generation.encoder_mask().empty() && !isInput(generation.encoder_mask())))
+    return refuse("generation names an encoder input that does not exist");
+  if (generation.vocabulary() <= 0 || generation.position_limit() < 0 || generation.source_limit() < 0 ||
+      generation.layers() < 0)
+    return refuse("generation has a negative limit");
+  if (generation.strategy() != "cached" && generation.strategy() != "recompute")
+    return refuse("generation has unknown strategy '" + generation.strategy() + "'");
+  return {};
+}
+
+} // namespace
+
+Status verifyManifest(const program::Manifest &manifest, const std::vector<SectionInfo> &sections) {
+  return Verifier(manifest, sections).run().withContext("has an invalid program");
+}
+
+} // namespace transept
