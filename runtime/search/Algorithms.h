@@ -1,0 +1,48 @@
+// The search algorithms.
+#ifndef TRANSEPT_RUNTIME_SEARCH_ALGORITHMS_H
+#define TRANSEPT_RUNTIME_SEARCH_ALGORITHMS_H
+
+#include "runtime/search/RequestSearch.h"
+
+namespace transept::search {
+
+/// The best token by raw logits; ties: the lowest. Scored only where return_token_scores is set: the log-probabilities
+/// of the model itself, whatever the rules did.
+class GreedySearch final : public RequestSearch {
+public:
+  GreedySearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
+      : RequestSearch(settings, vocabulary, positions, incremental) {}
+
+private:
+  Status select(const StepResult *results) override;
+  bool returnsLive() const override { return true; }
+  double normalised(double score, int64_t length) const override;
+};
+
+/// _beam_search of transformers 4.57. Beams that it keeps at -1e9 because they have no hypothesis of their own do not
+/// exist here, so fewer than num_return_sequences hypotheses may come back where the settings exclude almost everything.
+class BeamSearch final : public RequestSearch {
+public:
+  BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
+      : RequestSearch(settings, vocabulary, positions, incremental) {}
+
+private:
+  Status select(const StepResult *results) override;
+  double normalised(double score, int64_t length) const override;
+};
+
+/// The beam search of the 2017 reference implementation (Tensor2Tensor): a set of alive and a set of finished hypotheses.
+class TwoSetSearch final : public RequestSearch {
+public:
+  TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
+      : RequestSearch(settings, vocabulary, positions, incremental) {}
+
+private:
+  Status select(const StepResult *results) override;
+  bool returnsLive() const override { return finished_.empty(); }
+  double normalised(double score, int64_t length) const override;
+};
+
+} // namespace transept::search
+
+#endif

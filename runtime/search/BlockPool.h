@@ -1,0 +1,57 @@
+// Where the self cache keeps each position of each live row. Beam search moves these indices, never the cache.
+#ifndef TRANSEPT_RUNTIME_SEARCH_BLOCKPOOL_H
+#define TRANSEPT_RUNTIME_SEARCH_BLOCKPOOL_H
+
+#include "runtime/Span.h"
+#include "runtime/Status.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace transept::search {
+
+/// A pool of blocks of 16 places. Position p of a row lives at place p % 16 of the block table[p]; siblings share the
+/// places of their common beginning. A place is free when no live row refers to it, so rows * ceil(capacity / 16) blocks
+/// always suffice. All memory is allocated by the constructor.
+class BlockPool {
+public:
+  static constexpr int64_t blockPositions = 16;
+
+  BlockPool(int64_t rows, int64_t capacity, int64_t blocks);
+
+  /// Blocks that suffice for `rows` rows of `capacity` positions.
+  static int64_t blocksFor(int64_t rows, int64_t capacity) { return rows * ((capacity + blockPositions - 1) / blockPositions); }
+
+  struct Move {
+    int32_t parent;   // row of the previous call that the row continues, -1: a new hypothesis
+    int64_t position; // the position to be computed: the number of positions the parent has, 0 for a new hypothesis
+  };
+
+  /// Gives row i the positions of moves[i].parent and a place of its own for moves[i].position. Rows that no move names
+  /// as parent are forgotten. `table` (row-major [rows][capacity]) is brought up to date for the rows of `moves`.
+  Status advance(Span<const Move> moves, int32_t *table);
+
+  /// Blocks with a place in use.
+  int64_t used() const { return used_; }
+  /// Rows referring to a place.
+  int32_t references(int32_t block, int64_t place) const { return references_[block * blockPositions + place]; }
+
+private:
+  void change(int32_t block, int64_t place, int32_t by);
+  int32_t place(int32_t preferred, int64_t place);
+
+  int64_t rows_, capacity_, blocks_, used_ = 0;
+  std::vector<int32_t> references_; // [blocks][16]
+  std::vector<int32_t> occupied_;   // places in use, by block
+  std::vector<int32_t> empty_;      // blocks without a place in use; may hold others, which are skipped
+  std::vector<uint8_t> listed_;     // block is in empty_
+  std::vector<int32_t> tables_[2];  // [rows][capacity]
+  std::vector<int64_t> lengths_[2]; // positions of each row
+  std::vector<int32_t> children_;
+  int64_t live_ = 0, cursor_ = 0;
+  int current_ = 0;
+};
+
+} // namespace transept::search
+
+#endif

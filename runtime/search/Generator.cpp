@@ -1,0 +1,297 @@
+#include "runtime/search/Generator.h"
+
+#include "runtime/search/Batch.h"
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <numeric>
+
+namespace transept::search {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+namespace {
+
+Status refuse(const std::string &sentence) { return {Code::InvalidInput, sentence}; }
+
+bool isRequestKey(const std::string &key) { return key == "id" || key == "text" || key == "input_ids" || key == "inputs"; }
+
+/// Sources are padded to a multiple of this where padding is possible, so that the session is set up less often.
+constexpr int64_t sourceStep = 8;
+
+int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+} // namespace
+
+Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options,
+                     EncoderInputs inputs)
+    : model_(model), tokenizer_(std::move(tokenizer)), options_(std::move(options)), inputs_(std::move(inputs)),
+      stepper_(std::move(model), options_.threads) {}
+
+Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
+                                                     GeneratorOptions options) {
+  const program::Manifest &manifest = model->manifest();
+  if (!manifest.has_generation())
+    return Status(Code::InvalidInput, "the artifact is a plain graph without a generation program; use 'transept run'");
+  if (manifest.generation().vocabulary() < 1 || manifest.generation().vocabulary() > (1 << 24))
+    return Status(Code::ArtifactRefused, "the artifact states an impossible vocabulary of " + std::to_string(manifest.generation().vocabulary()));
+  TRANSEPT_ASSIGN(EncoderInputs inputs, EncoderInputs::create(manifest));
+  std::unique_ptr<Generator> generator(new Generator(std::move(model), std::move(tokenizer), std::move(options), std::move(inputs)));
+  const program::Generation &generation = generator->generation();
+  if (!generation.settings_json().empty()) {
+    json settings = json::parse(generation.settings_json(), nullptr, false);
+    if (!settings.is_object())
+      return Status(Code::ArtifactRefused, "the artifact's generation settings are no JSON object");
+    for (const auto &[key, value] : settings.items())
+      if (Status status = applySetting(generator->defaults_, key, value, Origin::Model); !status.ok())
+        return Status(Code::ArtifactRefused, "the artifact's generation settings: " + status.message());
+  }
+  generator->refused_.assign(generation.refused_settings().begin(), generation.refused_settings().end());
+  return generator;
+}
+
+int64_t Generator::padOf(const Settings &settings) {
+  return settings.padTokenId ? *settings.padTokenId : settings.eosTokenId.empty() ? 0 : settings.eosTokenId.front();
+}
+
+Status Generator::applySettings(const json &object, const json &flags, Settings &settings) const {
+  settings = defaults_;
+  json given = json::object();
+  if (flags.is_object())
+    given = flags;
+  for (const auto &[key, value] : object.items())
+    if (!isRequestKey(key))
+      given[key] = value;
+  for (const auto &[key, value] : given.items())
+    TRANSEPT_TRY(applySetting(settings, key, value, Origin::Request));
+  TRANSEPT_TRY(checkRefusedSettings(refused_, given));
+  if (settings.returnAlignments)
+    return refuse("'return_alignments': this artifact does not report attention; leave it out");
+  return checkSettings(settings, generation().vocabulary(), positions());
+}
+
+Status Generator::limitSource(Request &request, bool fromText) const {
+  int64_t limit = generation().source_limit(), length = inputs_.length(request.source);
+  request.inputTokens = length;
+  if (limit <= 0 || length <= limit)
+    return Status::success();
+  if (!options_.truncate || !request.source.tensors.empty())
+    return {Code::LimitExceeded, "the input has " + std::to_string(length) + (request.source.tensors.empty() ? " tokens" : " positions") +
+                                     ", the model takes " + std::to_string(limit) + "; shorten it or use --overlong truncate"};
+  std::vector<int64_t> &ids = request.source.ids;
+  int64_t end = ids.back();
+  bool ends = (fromText && tokenizer_->endOfSource() >= 0) ||
+              std::find(request.settings.eosTokenId.begin(), request.settings.eosTokenId.end(), end) != request.settings.eosTokenId.end();
+  ids.resize(limit);
+  if (ends)
+    ids.back() = end;
+  request.truncatedTokens = length - limit;
+  request.inputTokens = limit;
+  return Status::success();
+}
+
+Status Generator::readSource(const json &object, Request &request) const {
+  int given = object.contains("text") + object.contains("input_ids") + object.contains("inputs");
+  if (given != 1)
+    return refuse(given ? "give only one of 'text', 'input_ids' and 'inputs'" : "the request has none of 'text', 'input_ids' and 'inputs'");
+  if (object.contains("text")) {
+    if (!object["text"].is_string())
+      return refuse("'text' must be a string");
+    if (!tokenizer_)
+      return refuse("the artifact has no tokenizer; send 'input_ids'");
+    TRANSEPT_ASSIGN(request.source.ids, tokenizer_->encodeSource(object["text"].get<std::string>()));
+  } else if (object.contains("input_ids")) {
+    const json &ids = object["input_ids"];
+    if (!ids.is_array())
+      return refuse("'input_ids' must be a list of token ids");
+    for (const json &id : ids) {
+      if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX) || id.get<int64_t>() < 0)
+        return refuse("'input_ids' has an element that is no token id at index " + std::to_string(request.source.ids.size()));
+      request.source.ids.push_back(id.get<int64_t>());
+    }
+  } else {
+    if (!object["inputs"].is_string())
+      return refuse("'inputs' must be the path of an .npz file");
+    if (!options_.readInputs)
+      return refuse("'inputs' is not available here; send 'input_ids'");
+    TRANSEPT_ASSIGN(request.source.tensors, options_.readInputs(object["inputs"].get<std::string>()));
+  }
+  TRANSEPT_TRY(inputs_.check(request.source));
+  return limitSource(request, object.contains("text"));
+}
+
+Status Generator::parse(const json &object, const json &flags, Request &request) const {
+  if (!object.is_object())
+    return refuse("a request must be a JSON object");
+  if (object.contains("id")) {
+    const json &id = object["id"];
+    if (id.is_structured())
+      return refuse("'id' must be a string, a number, true, false or null");
+    request.id = id;
+  }
+  TRANSEPT_TRY(applySettings(object, flags, request.settings));
+  return readSource(object, request);
+}
+
+Status Generator::parseText(const std::string &text, const json &flags, Request &request) const {
+  return parse(json{{"text", text}}, flags, request);
+}
+
+Status Generator::run(const std::vector<Request *> &requests) {
+  // Like lengths together: padding is computed too. Only what may share a batch does.
+  auto group = [&](const Request &request) {
+    std::string key = inputs_.shapeKey(request.source);
+    if (!stepper_.incremental())
+      key += " prompt " + std::to_string(request.settings.prompt().size());
+    if (request.settings.stream)
+      key += " stream " + std::to_string(&request - requests.front()); // alone, so that it is not held up
+    // Padding is filled with one id.
+    return key + " pad " + std::to_string(padOf(request.settings));
+  };
+  std::map<std::string, std::vector<Request *>> groups;
+  for (Request *request : requests)
+    if (request->status.ok())
+      groups[group(*request)].push_back(request);
+  int64_t most = std::max<int64_t>(1, inputs_.fixedBatch() ? std::min(options_.batch, inputs_.fixedBatch()) : options_.batch);
+  for (auto &[key, members] : groups) {
+    std::stable_sort(members.begin(), members.end(), [](const Request *a, const Request *b) { return a->inputTokens < b->inputTokens; });
+    for (size_t begin = 0; begin < members.size(); begin += most) {
+      std::vector<Request *> batch(members.begin() + begin, members.begin() + std::min<size_t>(members.size(), begin + most));
+      TRANSEPT_TRY(runBatch(batch));
+    }
+  }
+  return Status::success();
+}
+
+Status Generator::runBatch(const std::vector<Request *> &batch) {
+  Status status = runTogether(batch);
+  if (status.ok() || status.code() == Code::Cancelled)
+    return status;
+  if (batch.size() == 1) {
+    batch[0]->status = status;
+    return Status::success();
+  }
+  // One of them made the whole batch fail; alone, each gets its own answer.
+  for (Request *request : batch)
+    TRANSEPT_TRY(runBatch({request}));
+  return Status::success();
+}
+
+Status Generator::runTogether(const std::vector<Request *> &batch) try {
+  std::vector<std::unique_ptr<RequestSearch>> searches;
+  std::vector<BatchMember> members;
+  std::vector<const Source *> sources;
+  Demand demand;
+  demand.rows = 0;
+  bool ids = batch[0]->source.tensors.empty();
+  for (Request *request : batch) {
+    request->hypotheses.clear();
+    searches.push_back(RequestSearch::create(request->settings, stepper_.vocabulary(), positions(), stepper_.incremental()));
+    const RequestSearch &search = *searches.back();
+    members.push_back({searches.back().get(), {}});
+    sources.push_back(&request->source);
+    demand.rows += request->settings.numBeams;
+    demand.positions = std::max(demand.positions, search.limit() - 1);
+    demand.specials = std::max(demand.specials, search.maxSpecials());
+    demand.topk = std::max(demand.topk, request->settings.candidates());
+    demand.source = std::max(demand.source, inputs_.length(request->source));
+  }
+  demand.topk = std::min(demand.topk, stepper_.vocabulary());
+  if (inputs_.fixedLength())
+    demand.source = inputs_.fixedLength();
+  else if (ids && inputs_.pads()) {
+    int64_t limit = generation().source_limit();
+    demand.source = limit > 0 ? std::min(roundUp(demand.source, sourceStep), limit) : roundUp(demand.source, sourceStep);
+  }
+  // Few different batch sizes, for the same reason.
+  demand.batch = inputs_.fixedBatch();
+  if (!demand.batch)
+    for (demand.batch = 1; demand.batch < static_cast<int64_t>(batch.size());)
+      demand.batch = std::min(demand.batch * 2, std::max<int64_t>(options_.batch, batch.size()));
+
+  TRANSEPT_TRY(stepper_.prepare(demand));
+  TRANSEPT_ASSIGN(RunArguments arguments, inputs_.assemble(sources, demand.batch, demand.source, padOf(batch[0]->settings)));
+  TRANSEPT_TRY(stepper_.encode(arguments));
+
+  BatchHooks hooks;
+  hooks.cancelled = options_.cancelled;
+  hooks.advanced = [&](size_t member) {
+    const RequestSearch &search = *searches[member];
+    if (!batch[member]->onTokens || search.done())
+      return;
+    Span<const int64_t> certain = search.certain();
+    int64_t prompt = search.promptLength();
+    if (static_cast<int64_t>(certain.size()) > prompt)
+      batch[member]->onTokens({certain.data() + prompt, certain.size() - static_cast<size_t>(prompt)});
+  };
+  TRANSEPT_TRY(search::runBatch(stepper_, members, hooks));
+
+  for (size_t i = 0; i < batch.size(); ++i) {
+    Request &request = *batch[i];
+    request.status = members[i].status;
+    request.promptTokens = searches[i]->promptLength();
+    request.hypotheses = searches[i]->hypotheses();
+    request.outputTokens = 0;
+    for (const Hypothesis &hypothesis : request.hypotheses)
+      request.outputTokens += static_cast<int64_t>(hypothesis.ids.size()) - request.promptTokens;
+  }
+  return Status::success();
+} catch (const std::bad_alloc &) {
+  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) + " requests; lower max_length, num_beams or the batch"};
+} catch (const std::length_error &) {
+  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) + " requests; lower max_length, num_beams or the batch"};
+}
+
+ordered_json Generator::answer(const Request &request) const {
+  ordered_json answer;
+  if (!request.id.is_null())
+    answer["id"] = request.id;
+  answer["hypotheses"] = ordered_json::array();
+  for (const Hypothesis &hypothesis : request.hypotheses) {
+    ordered_json entry;
+    entry["ids"] = hypothesis.ids;
+    entry["score"] = hypothesis.score ? ordered_json(*hypothesis.score) : ordered_json(nullptr);
+    if (request.settings.returnTokenScores)
+      entry["token_scores"] = hypothesis.tokenScores;
+    if (tokenizer_)
+      entry["text"] = tokenizer_->decode(hypothesis.ids);
+    entry["finish"] = finishName(hypothesis.finish);
+    answer["hypotheses"].push_back(std::move(entry));
+  }
+  answer["input_tokens"] = request.inputTokens;
+  answer["output_tokens"] = request.outputTokens;
+  return answer;
+}
+
+ordered_json Generator::errorAnswer(const Request &request, const Status &status) {
+  ordered_json answer;
+  if (!request.id.is_null())
+    answer["id"] = request.id;
+  answer["error"] = {{"code", status.exitCode()}, {"message", status.message()}};
+  return answer;
+}
+
+Result<std::string> generate(Generator &generator, const std::string &text) {
+  json parsed = json::parse(text, nullptr, false);
+  if (parsed.is_discarded())
+    return refuse("the request is not valid JSON");
+  bool single = !parsed.is_array();
+  std::vector<Request> requests(single ? 1 : parsed.size());
+  std::vector<Request *> pointers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].status = generator.parse(single ? parsed : parsed[i], nullptr, requests[i]);
+    pointers.push_back(&requests[i]);
+  }
+  TRANSEPT_TRY(generator.run(pointers));
+  ordered_json answers = ordered_json::array();
+  for (const Request &request : requests) {
+    if (single && !request.status.ok())
+      return request.status;
+    answers.push_back(request.status.ok() ? generator.answer(request) : Generator::errorAnswer(request, request.status));
+  }
+  return (single ? answers[0] : answers).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+} // namespace transept::search

@@ -1,0 +1,103 @@
+// Requests in, hypotheses out: settings, tokenizer, encoder batches and searches over one model.
+#ifndef TRANSEPT_RUNTIME_SEARCH_GENERATOR_H
+#define TRANSEPT_RUNTIME_SEARCH_GENERATOR_H
+
+#include "runtime/Model.h"
+#include "runtime/search/RequestSearch.h"
+#include "runtime/search/SessionStepper.h"
+#include "runtime/search/Settings.h"
+#include "runtime/search/Source.h"
+#include "runtime/text/Tokenizer.h"
+
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace transept::search {
+
+struct GeneratorOptions {
+  int threads = 0;    // as in SessionOptions
+  int64_t batch = 16; // most sources computed together
+  bool truncate = false; // cut sources that are too long, instead of refusing them
+  /// Reads the file a request names under "inputs"; without it such requests are refused.
+  std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
+  const std::atomic<bool> *cancelled = nullptr;
+};
+
+/// One request and, after run(), its answer.
+struct Request {
+  nlohmann::ordered_json id; // echoed; null: none
+  Settings settings;
+  Source source;
+  int64_t truncatedTokens = 0; // cut off the source
+  /// Called after each step of a request with `stream` set, with the tokens that are certain so far, prompt excluded.
+  std::function<void(Span<const int64_t> certain)> onTokens;
+
+  Status status; // of this request alone
+  std::vector<Hypothesis> hypotheses;
+  int64_t promptTokens = 0;
+  int64_t inputTokens = 0;
+  int64_t outputTokens = 0; // generated ones, in all returned hypotheses
+};
+
+/// One thread at a time. Answers do not depend on what else is in a batch.
+class Generator {
+public:
+  /// `tokenizer` may be null: requests then need ids. Refuses models without a generation program.
+  static Result<std::unique_ptr<Generator>> create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
+                                                   GeneratorOptions options);
+
+  /// Reads a request: "text", "input_ids" or "inputs", optionally "id", and settings over `flags` (an object of settings,
+  /// may be null) over the model's own. Fails with Code::InvalidInput, or Code::LimitExceeded for a source too long.
+  /// `id` is set even where the rest fails, if there is one.
+  Status parse(const nlohmann::json &object, const nlohmann::json &flags, Request &request) const;
+  /// A request for a text alone.
+  Status parseText(const std::string &text, const nlohmann::json &flags, Request &request) const;
+
+  /// Answers all requests whose status is ok; each gets its own status. Fails only on cancellation or where nothing can
+  /// be computed at all (memory).
+  Status run(const std::vector<Request *> &requests);
+
+  /// {"id", "hypotheses": [{"ids", "score", "text", "finish"}], "input_tokens", "output_tokens"}
+  nlohmann::ordered_json answer(const Request &request) const;
+  /// {"id", "error": {"code", "message"}}
+  static nlohmann::ordered_json errorAnswer(const Request &request, const Status &status);
+
+  const Tokenizer *tokenizer() const { return tokenizer_.get(); }
+  const Model &model() const { return *model_; }
+  const program::Generation &generation() const { return model_->manifest().generation(); }
+  EncoderInputs &encoderInputs() { return inputs_; }
+  SessionStepper &stepper() { return stepper_; }
+  const Settings &defaults() const { return defaults_; }
+  /// The id that fills padded sources.
+  static int64_t padOf(const Settings &settings);
+
+private:
+  Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options, EncoderInputs inputs);
+  Status applySettings(const nlohmann::json &object, const nlohmann::json &flags, Settings &settings) const;
+  Status readSource(const nlohmann::json &object, Request &request) const;
+  Status limitSource(Request &request, bool fromText) const;
+  int64_t positions() const { return generation().position_limit(); }
+  Status runBatch(const std::vector<Request *> &batch);
+  Status runTogether(const std::vector<Request *> &batch);
+
+  std::shared_ptr<const Model> model_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  GeneratorOptions options_;
+  EncoderInputs inputs_;
+  SessionStepper stepper_;
+  Settings defaults_;
+  std::vector<std::string> refused_;
+};
+
+/// For callers that hold JSON: `text` is a request or a list of requests, the result an answer or a list of answers, in
+/// order. A request in a list that fails has an "error" in place of hypotheses; a single one fails the call.
+Result<std::string> generate(Generator &generator, const std::string &text);
+
+} // namespace transept::search
+
+#endif

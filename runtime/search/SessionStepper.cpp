@@ -1,0 +1,165 @@
+#include "runtime/search/SessionStepper.h"
+
+#include <algorithm>
+
+namespace transept::search {
+
+namespace {
+
+/// Tokens of a block of the search head.
+constexpr int64_t headBlockTokens = 2048;
+
+int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+} // namespace
+
+Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
+  int64_t capacity = roundUp(demand.positions, BlockPool::blockPositions);
+  SymbolValues values;
+  for (const program::Symbol &symbol : model_->manifest().generation_symbols()) {
+    const std::string &name = symbol.name();
+    int64_t value;
+    if (name == "batch")
+      value = demand.batch;
+    else if (name == "source")
+      value = demand.source;
+    else if (name == "rows")
+      value = demand.rows;
+    else if (name == "capacity" || name == "target")
+      value = symbol.max() > 0 ? std::min(capacity, symbol.max()) : capacity;
+    else if (name == "blocks")
+      value = BlockPool::blocksFor(demand.rows, capacity);
+    else if (name == "specials")
+      value = demand.specials;
+    else if (name == "topk")
+      value = demand.topk;
+    else
+      return Status(Code::ArtifactRefused, "this runtime does not know the generation symbol '" + printable(name, 60) + "'");
+    values.push_back({name, value});
+  }
+  return values;
+}
+
+Status SessionStepper::prepare(const Demand &demand) {
+  Demand next = demand;
+  next.specials = roundUp(demand.specials, 8);
+  if (session_) {
+    // What only has to be large enough never shrinks: a smaller batch then needs no new set-up.
+    next.rows = std::max(next.rows, have_.rows);
+    next.positions = std::max(next.positions, have_.positions);
+    next.specials = std::max(next.specials, have_.specials);
+    next.topk = std::max(next.topk, have_.topk);
+  }
+  bool same = session_ && next.batch == have_.batch && next.source == have_.source && next.rows == have_.rows &&
+              roundUp(next.positions, BlockPool::blockPositions) == roundUp(have_.positions, BlockPool::blockPositions) &&
+              next.specials == have_.specials && next.topk == have_.topk;
+  if (!same) {
+    auto setUp = [&](const Demand &wanted) -> Status {
+      TRANSEPT_ASSIGN(SymbolValues values, symbols(wanted));
+      if (session_)
+        return session_->resize(values);
+      SessionOptions options;
+      options.threads = threads_;
+      options.symbols = values;
+      TRANSEPT_ASSIGN(session_, model_->createSession(options));
+      return Status::success();
+    };
+    Status status = setUp(next);
+    if (!status.ok() && session_) { // the sum of what several batches needed may be too much where one is not
+      next = demand;
+      next.specials = roundUp(demand.specials, 8);
+      status = setUp(next);
+    }
+    TRANSEPT_TRY(status);
+    have_ = next;
+    TRANSEPT_TRY(bind());
+  }
+  int64_t capacity = roundUp(have_.positions, BlockPool::blockPositions);
+  if (incremental())
+    pool_.emplace(have_.rows, capacity, BlockPool::blocksFor(have_.rows, capacity));
+  return Status::success();
+}
+
+Status SessionStepper::bind() {
+  Status status;
+  auto state = [&](const char *name, auto *&pointer, int64_t elements, bool optional = false) {
+    using Element = std::remove_const_t<std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>>;
+    TensorView view = session_->state(name);
+    pointer = view.as<Element>();
+    if (status.ok() && !(optional && !view.data) && (!pointer || view.bytes < elements * static_cast<int64_t>(sizeof(Element))))
+      status = {Code::ArtifactRefused, "the artifact's state '" + std::string(name) + "' is missing, too small or of another type"};
+  };
+  int64_t capacity = roundUp(have_.positions, BlockPool::blockPositions);
+  headBlocks_ = (vocabulary() + headBlockTokens - 1) / headBlockTokens;
+  int64_t heads = have_.rows * headBlocks_;
+  state("step.live", live_, 1);
+  state("step.source", source_, have_.rows);
+  state("step.special", special_, have_.rows * have_.specials);
+  if (incremental()) {
+    state("step.token", token_, have_.rows);
+    state("step.position", position_, have_.rows);
+    state("step.block", block_, have_.rows * capacity);
+  } else {
+    state("step.prefix", prefix_, have_.rows);
+    prefixBytes_ = session_->state("step.prefix").bytes;
+  }
+  state("search.max", maxima_, heads);
+  state("search.sum", sums_, heads);
+  state("search.value", values_, heads * have_.topk);
+  state("search.token", best_, heads * have_.topk);
+  state("search.special", specialLogits_, have_.rows * have_.specials);
+  state("logits", logits_, have_.rows * vocabulary(), true);
+  TRANSEPT_TRY(status);
+  head_.emplace(have_.rows, headBlocks_, have_.topk);
+  moves_.reserve(have_.rows);
+  results_.resize(have_.rows);
+  return Status::success();
+}
+
+Status SessionStepper::encode(const RunArguments &arguments) { return session_->run(generation().encode(), arguments); }
+
+Status SessionStepper::step(Span<const StepRow> rows) {
+  if (static_cast<int64_t>(rows.size()) > have_.rows)
+    return {Code::Internal, "more rows than the session was set up for"};
+  *live_ = static_cast<int32_t>(rows.size());
+  moves_.clear();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const StepRow &from = rows[row];
+    int64_t position = static_cast<int64_t>(from.tokens.size()) - 1;
+    source_[row] = from.source;
+    int32_t *special = special_ + row * have_.specials;
+    if (static_cast<int64_t>(from.specials.size()) > have_.specials)
+      return {Code::Internal, "more special tokens than the session was set up for"};
+    std::fill_n(std::copy(from.specials.begin(), from.specials.end(), special), have_.specials - from.specials.size(), -1);
+    if (incremental()) {
+      token_[row] = from.tokens[position];
+      position_[row] = position;
+      moves_.push_back({from.parent, position});
+    } else {
+      int64_t length = static_cast<int64_t>(rows[0].tokens.size());
+      if (position + 1 != length || static_cast<int64_t>((row + 1) * length * sizeof(int64_t)) > prefixBytes_)
+        return {Code::Internal, "prefixes of different lengths, or longer than the session was set up for"};
+      std::copy(from.tokens.begin(), from.tokens.end(), prefix_ + row * length);
+    }
+  }
+  if (incremental()) {
+    TRANSEPT_TRY(pool_->advance(moves_, block_));
+    TRANSEPT_TRY(session_->run(generation().step()));
+  } else {
+    // The session may still hold more rows; kernels skip those that are not live.
+    RunArguments arguments;
+    arguments.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())}};
+    TRANSEPT_TRY(session_->run(generation().step(), arguments));
+  }
+  for (size_t row = 0; row < rows.size(); ++row) {
+    HeadRow head{maxima_ + row * headBlocks_, sums_ + row * headBlocks_, values_ + row * headBlocks_ * have_.topk,
+                 best_ + row * headBlocks_ * have_.topk};
+    StepResult &result = results_[row];
+    result = head_->join(static_cast<int32_t>(row), head);
+    result.specials = specialLogits_ + row * have_.specials;
+    result.logits = logits_ ? logits_ + row * vocabulary() : nullptr;
+  }
+  return Status::success();
+}
+
+} // namespace transept::search

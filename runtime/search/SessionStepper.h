@@ -1,0 +1,71 @@
+// The stepper over a session of an artifact: writes the step's states, runs the entry, reads the head's results.
+#ifndef TRANSEPT_RUNTIME_SEARCH_SESSIONSTEPPER_H
+#define TRANSEPT_RUNTIME_SEARCH_SESSIONSTEPPER_H
+
+#include "runtime/Model.h"
+#include "runtime/Session.h"
+#include "runtime/search/BlockPool.h"
+#include "runtime/search/HeadResults.h"
+#include "runtime/search/Stepper.h"
+
+#include <memory>
+#include <optional>
+
+namespace transept::search {
+
+/// What a batch needs; the generation symbols follow from it.
+struct Demand {
+  int64_t batch = 1;    // source slots, exact
+  int64_t source = 0;   // source positions, exact; 0 where the model fixes them
+  int64_t rows = 1;     // this many or more, as the others
+  int64_t positions = 1; // target positions that are computed
+  int64_t specials = 1;
+  int64_t topk = 1;
+};
+
+class SessionStepper final : public Stepper {
+public:
+  /// `threads` as in SessionOptions.
+  SessionStepper(std::shared_ptr<const Model> model, int threads) : model_(std::move(model)), threads_(threads) {}
+
+  /// Sets the session up for a batch, forgetting all rows. Keeps it as it is where it is large enough.
+  Status prepare(const Demand &demand);
+
+  /// Runs the encoder; its results stay for the steps of the batch.
+  Status encode(const RunArguments &arguments);
+
+  bool incremental() const override { return generation().strategy() != "recompute"; }
+  int64_t vocabulary() const override { return generation().vocabulary(); }
+  Status step(Span<const StepRow> rows) override;
+  StepResult result(int32_t row) const override { return results_[row]; }
+
+  /// Null before the first prepare().
+  Session *session() { return session_.get(); }
+
+private:
+  const program::Generation &generation() const { return model_->manifest().generation(); }
+  Result<SymbolValues> symbols(const Demand &demand) const;
+  Status bind();
+
+  std::shared_ptr<const Model> model_;
+  int threads_;
+  std::unique_ptr<Session> session_;
+  Demand have_;
+  int64_t headBlocks_ = 0;
+
+  // States of the session; see the generation contract in docs/.
+  int32_t *live_ = nullptr, *source_ = nullptr, *block_ = nullptr, *special_ = nullptr;
+  int64_t *token_ = nullptr, *position_ = nullptr, *prefix_ = nullptr;
+  int64_t prefixBytes_ = 0;
+  const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr, *logits_ = nullptr;
+  const int32_t *best_ = nullptr;
+
+  std::optional<BlockPool> pool_;
+  std::optional<HeadResults> head_;
+  std::vector<BlockPool::Move> moves_;
+  std::vector<StepResult> results_;
+};
+
+} // namespace transept::search
+
+#endif

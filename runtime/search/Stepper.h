@@ -1,0 +1,49 @@
+// What a search asks of a model: one more position for each live hypothesis.
+#ifndef TRANSEPT_RUNTIME_SEARCH_STEPPER_H
+#define TRANSEPT_RUNTIME_SEARCH_STEPPER_H
+
+#include "runtime/Span.h"
+#include "runtime/Status.h"
+
+#include <cstdint>
+
+namespace transept::search {
+
+/// A live hypothesis; the step computes the scores of the token after it.
+struct StepRow {
+  Span<const int64_t> tokens; // the hypothesis so far, prompt included
+  int32_t source = 0;         // source slot of its request
+  int32_t parent = -1;        // row of the previous step that it continues by one token; -1: a new one of one token
+  Span<const int32_t> specials; // ascending; kept apart from the best tokens
+};
+
+/// Pointers are valid until the next step.
+struct StepResult {
+  double logSum = 0;                // log of the sum of exponentials over the whole vocabulary
+  const float *values = nullptr;    // the largest raw logits outside the special set, descending, ties: lower token first
+  const int32_t *tokens = nullptr;  // their tokens
+  int32_t count = 0;                // as many as the session was set up for, fewer where the vocabulary ends
+  const float *specials = nullptr;  // raw logits of the special tokens, in their order
+  const float *logits = nullptr;    // raw logits of the vocabulary outside the special set; null where not kept
+  bool finite = true;               // false: a logit is not a number, or +infinity
+};
+
+class Stepper {
+public:
+  virtual ~Stepper() = default;
+
+  /// Whether every position of a hypothesis must be stepped through once, in order (a cache). Otherwise a step computes
+  /// from all tokens of its rows, which must be equally many.
+  virtual bool incremental() const = 0;
+
+  virtual int64_t vocabulary() const = 0;
+
+  /// `rows` replace the rows of the previous step; those that are nobody's parent are forgotten.
+  virtual Status step(Span<const StepRow> rows) = 0;
+
+  virtual StepResult result(int32_t row) const = 0;
+};
+
+} // namespace transept::search
+
+#endif
