@@ -117,9 +117,8 @@ std::string printExpr(const program::Expr &expr, const std::vector<std::string> 
       stack.push_back({wrap(left, 1) + " mod " + wrap(right, 2), 1});
       break;
     default:
-      stack.push_back({std::string(term.op() == program::Expr::MIN ? "min(" : "max(") + left.first + ", " +
-                           right.first + ")",
-                       2});
+      stack.push_back(
+          {std::string(term.op() == program::Expr::MIN ? "min(" : "max(") + left.first + ", " + right.first + ")", 2});
     }
   }
   return stack.empty() ? "" : stack.back().first;

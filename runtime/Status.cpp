@@ -10,9 +10,11 @@ namespace {
 size_t sequenceLength(const std::string &text, size_t position) {
   auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   uint8_t first = byte(position);
-  size_t length = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3
-                                 : first >= 0xF0 && first < 0xF5   ? 4
-                                                                   : 0;
+  size_t length = first < 0x80                    ? 1
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xF0 && first < 0xF5 ? 4
+                                                  : 0;
   if (length == 0 || position + length > text.size())
     return 0;
   for (size_t i = 1; i < length; ++i)
