@@ -1,0 +1,198 @@
+//===- InferGeneration.cpp - attention, control flow, session state --------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "ir/InferSupport.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+/// The dims of a value that must have `rank` axes; nullopt after an error or (`unknown`) where the rank is unknown.
+static std::optional<Dims> dimsOfRank(InferContext &context, Operation *op, const Fact &fact, size_t rank,
+                                      StringRef what, bool &unknown) {
+  std::optional<Dims> dims = dimsOf(context, op, fact);
+  if (!dims) {
+    unknown = true;
+    return std::nullopt;
+  }
+  if (dims->size() == rank)
+    return dims;
+  op->emitOpError() << "needs a " << what << " with " << rank << " axes, not " << toString(*dims);
+  return std::nullopt;
+}
+
+/// A tensor that broadcasts to `target` without enlarging it.
+static LogicalResult requireBroadcast(InferContext &context, Operation *op, const Fact &fact, ArrayRef<DimAttr> target,
+                                      StringRef what) {
+  std::optional<Dims> dims = dimsOf(context, op, fact);
+  if (!dims)
+    return success();
+  FailureOr<Dims> common = broadcastDims(context, op, {Dims(target), *dims});
+  if (failed(common))
+    return failure();
+  for (size_t i = 0, e = std::max(common->size(), target.size()); i < e; ++i)
+    if (common->size() != target.size() || (constantValue(target[i]) == 1 && (*common)[i] != target[i]))
+      return op->emitOpError() << "takes a " << what << " of " << toString(*dims) << " for " << toString(target);
+  return success();
+}
+
+LogicalResult AttentionOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  Type element = elementTypeOf(operands[0]);
+  auto giveUp = [&] {
+    for (unsigned i = 0; i < getNumResults(); ++i)
+      results.push_back(unrankedFact(element));
+    return success();
+  };
+  // C1: query, key and value have four axes and one element type.
+  bool unknown = false;
+  std::optional<Dims> query = dimsOfRank(context, *this, operands[0], 4, "query", unknown),
+                      key = dimsOfRank(context, *this, operands[1], 4, "key", unknown),
+                      value = dimsOfRank(context, *this, operands[2], 4, "value", unknown);
+  if (!query || !key || !value)
+    return unknown ? giveUp() : failure();
+  if (failed(requireSameElementType(*this, operands[0], operands[1])) ||
+      failed(requireSameElementType(*this, operands[0], operands[2])))
+    return failure();
+  // C2: batch, key positions, key heads and head size agree.
+  FailureOr<DimAttr> batch = requireEqual(context, *this, (*query)[0], (*key)[0], "batches query and key");
+  if (failed(batch) || failed(requireEqual(context, *this, (*key)[0], (*value)[0], "batches key and value")) ||
+      failed(requireEqual(context, *this, (*key)[1], (*value)[1], "pairs keys with values")) ||
+      failed(requireEqual(context, *this, (*key)[2], (*value)[2], "pairs heads of keys with values")) ||
+      failed(requireEqual(context, *this, (*query)[3], (*key)[3], "multiplies queries by keys")))
+    return failure();
+  // C3: the number of query heads is a multiple of that of the key heads.
+  std::optional<int64_t> heads = constantValue((*query)[2]), keyHeads = constantValue((*key)[2]);
+  if (!heads || !keyHeads || *keyHeads < 1 || *heads % *keyHeads)
+    return emitOpError() << "shares " << toString((*key)[2]) << " key heads among " << toString((*query)[2])
+                         << " query heads";
+  Dims scores{*batch, (*query)[2], (*query)[1], (*key)[1]};
+  // C4: the key mask has one entry per key.
+  if (getKeyMask()) {
+    std::optional<Dims> mask =
+        dimsOfRank(context, *this, factOf(*this, operands, getKeyMask()), 2, "key mask", unknown);
+    if (!mask && !unknown)
+      return failure();
+    if (mask && (failed(requireEqual(context, *this, *batch, (*mask)[0], "masks keys, batch")) ||
+                 failed(requireEqual(context, *this, (*key)[1], (*mask)[1], "masks keys"))))
+      return failure();
+  }
+  // C5: bias and mask broadcast to the scores; the mask is boolean.
+  if (getBias() && failed(requireBroadcast(context, *this, factOf(*this, operands, getBias()), scores, "bias")))
+    return failure();
+  if (getMask()) {
+    const Fact &mask = factOf(*this, operands, getMask());
+    if (!elementTypeOf(mask).isInteger(1))
+      return emitOpError() << "needs a boolean mask, not " << elementTypeOf(mask);
+    if (failed(requireBroadcast(context, *this, mask, scores, "mask")))
+      return failure();
+  }
+  results.push_back(rankedFact({*batch, (*query)[1], (*query)[2], (*value)[3]}, element));
+  if (getProbabilities())
+    results.push_back(rankedFact(scores, element));
+  return success();
+}
+
+//===- Control flow
+//-------------------------------------------------------------------------------------------------===//
+
+LogicalResult IfOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  // C1: the condition is one boolean.
+  RankedTensorType condition = operands[0].ranked();
+  if (!elementTypeOf(operands[0]).isInteger(1) ||
+      (condition && condition.hasStaticShape() && condition.getNumElements() != 1))
+    return emitOpError() << "needs one boolean, not " << operands[0].type;
+  // C2: both graphs yield as many values as there are results.
+  auto yields = [](Region &region) { return region.front().getTerminator()->getOperands(); };
+  OperandRange thens = yields(getThenRegion()), elses = yields(getElseRegion());
+  if (thens.size() != getNumResults() || elses.size() != getNumResults())
+    return emitOpError() << "has " << getNumResults() << " results but yields " << thens.size() << " and "
+                         << elses.size();
+  for (auto [i, a, b] : llvm::enumerate(thens, elses)) {
+    Fact first, second;
+    first.type = cast<TensorType>(a.getType());
+    second.type = cast<TensorType>(b.getType());
+    // C3: both graphs agree on element types.
+    if (elementTypeOf(first) != elementTypeOf(second))
+      return emitOpError() << "yields " << elementTypeOf(first) << " or " << elementTypeOf(second) << " as result "
+                           << i;
+    std::optional<Dims> dims = dimsOf(context, *this, first), other = dimsOf(context, *this, second);
+    if (!dims || !other || dims->size() != other->size()) {
+      results.push_back(unrankedFact(elementTypeOf(first)));
+      continue;
+    }
+    for (auto [size, otherSize] : llvm::zip(*dims, *other))
+      if (size != otherSize)
+        size = context.runtimeSymbol(*this, "either");
+    results.push_back(rankedFact(*dims, elementTypeOf(first)));
+  }
+  return success();
+}
+
+//===- Session state
+//------------------------------------------------------------------------------------------------===//
+
+LogicalResult StateOp::infer(InferContext &, ArrayRef<Fact>, SmallVectorImpl<Fact> &results) {
+  // C1: a state has a declared shape.
+  if (!isa<RankedTensorType>(getResult().getType()))
+    return emitOpError() << "of unknown rank";
+  Fact fact;
+  fact.type = cast<TensorType>(getResult().getType());
+  results.push_back(std::move(fact));
+  return success();
+}
+
+LogicalResult ExportOp::infer(InferContext &, ArrayRef<Fact>, SmallVectorImpl<Fact> &) { return success(); }
+
+LogicalResult CacheAppendOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &) {
+  // C1: key and value are [rows, 1, heads, size].
+  bool unknown = false;
+  std::optional<Dims> key = dimsOfRank(context, *this, operands[0], 4, "key", unknown),
+                      value = dimsOfRank(context, *this, operands[1], 4, "value", unknown);
+  if (!key || !value)
+    return success(unknown);
+  if (constantValue((*key)[1]) != 1 || constantValue((*value)[1]) != 1)
+    return emitOpError() << "appends one position, not " << toString((*key)[1]) << " and " << toString((*value)[1]);
+  // C2: rows and heads agree.
+  return success(succeeded(requireEqual(context, *this, (*key)[0], (*value)[0], "appends rows")) &&
+                 succeeded(requireEqual(context, *this, (*key)[2], (*value)[2], "appends heads")));
+}
+
+LogicalResult CacheAttentionOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  // C1: the query is [rows, 1, heads, size].
+  bool unknown = false;
+  std::optional<Dims> query = dimsOfRank(context, *this, operands[0], 4, "query", unknown);
+  if (!query) {
+    results.push_back(unrankedFact(elementTypeOf(operands[0])));
+    return success(unknown);
+  }
+  if (constantValue((*query)[1]) != 1)
+    return emitOpError() << "computes one position, not " << toString((*query)[1]);
+  query->back() = dimConstant(getContext(), getValueSize());
+  results.push_back(rankedFact(*query, elementTypeOf(operands[0])));
+  return success();
+}
+
+LogicalResult CrossAttentionOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  // C1: query, key and value have four axes.
+  bool unknown = false;
+  std::optional<Dims> query = dimsOfRank(context, *this, operands[0], 4, "query", unknown),
+                      key = dimsOfRank(context, *this, operands[1], 4, "key", unknown),
+                      value = dimsOfRank(context, *this, operands[2], 4, "value", unknown);
+  if (!query || !key || !value) {
+    results.push_back(unrankedFact(elementTypeOf(operands[0])));
+    return success(unknown);
+  }
+  // C2: key positions and head sizes agree.
+  if (failed(requireEqual(context, *this, (*key)[1], (*value)[1], "pairs keys with values")) ||
+      failed(requireEqual(context, *this, (*query)[3], (*key)[3], "multiplies queries by keys")))
+    return failure();
+  query->back() = value->back();
+  results.push_back(rankedFact(*query, elementTypeOf(operands[0])));
+  return success();
+}
+
+LogicalResult SearchHeadOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &) {
+  // C1: logits are [rows, 1, vocabulary].
+  bool unknown = false;
+  std::optional<Dims> logits = dimsOfRank(context, *this, operands[0], 3, "tensor of logits", unknown);
+  return success(logits || unknown);
+}
