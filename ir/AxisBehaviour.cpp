@@ -185,9 +185,10 @@ BEHAVIOUR(ReduceOp) {
   if (operand != 0 || !getAxes())
     return mixing(resultAxis);
   int64_t rank = rankOf(getInput());
-  SmallVector<int64_t> axes;
-  for (int64_t reducedAxis : *getAxes())
-    axes.push_back(reducedAxis < 0 ? reducedAxis + rank : reducedAxis);
+  SmallVector<int64_t> axes(*getAxes());
+  for (int64_t &reducedAxis : axes)
+    if (reducedAxis < 0)
+      reducedAxis += rank;
   if (axes.empty() && !getNoopWithEmptyAxes())
     axes = llvm::to_vector(llvm::seq<int64_t>(0, std::max<int64_t>(rank, 0)));
   return reduced(axes, getKeepdims(), axis, resultAxis);

@@ -1,0 +1,119 @@
+//===- Shapes.cpp - the shapes pass ---------------------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/Shapes.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+namespace {
+
+/// The number of the first argument that has the symbol as one of its sizes.
+std::optional<unsigned> firstArgumentOf(func::FuncOp function, StringRef symbol) {
+  for (BlockArgument argument : function.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType()))
+      for (DimAttr dim : dimsOf(type))
+        if (dim && symbolName(dim) == symbol)
+          return argument.getArgNumber();
+  return std::nullopt;
+}
+
+/// An equality of two sizes of inputs that every run needs: the later named one, and what it is replaced by.
+std::optional<std::pair<std::string, DimAttr>> findUnification(ShapePropagation &propagation) {
+  func::FuncOp function = propagation.function;
+  for (const Guard &guard : propagation.guards[&function.front()]) {
+    StringRef lhs = symbolName(guard.lhs), rhs = symbolName(guard.rhs);
+    if (guard.relation != GuardRelation::Equal || lhs.empty() || rhs.empty())
+      continue;
+    std::optional<unsigned> first = firstArgumentOf(function, lhs), second = firstArgumentOf(function, rhs);
+    if (!first || !second)
+      continue;
+    if (*second >= *first)
+      return std::pair(rhs.str(), guard.lhs);
+    return std::pair(lhs.str(), guard.rhs);
+  }
+  return std::nullopt;
+}
+
+class ShapesPass : public PassWrapper<ShapesPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShapesPass)
+  explicit ShapesPass(ShapesOptions options = {}) : options(options) {}
+
+  StringRef getArgument() const override { return "transept-shapes"; }
+  StringRef getDescription() const override {
+    return "Infers symbolic shapes, propagates integer values, deletes shape arithmetic";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<TranseptDialect>(); }
+
+  void runOnOperation() override {
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(runOnFunction(function)))
+        return signalPassFailure();
+  }
+
+private:
+  /// Guards of this run, and those of an earlier one that symbols do not decide: what needed them may be resolved.
+  void recordGuards(ShapePropagation &propagation) {
+    func::FuncOp function = propagation.function;
+    auto record = [&](Operation *owner, Block &block) {
+      for (const Guard &old : guardsFromAttr(owner->getAttrOfType<ArrayAttr>(guardsAttrName)))
+        propagation.guard(block.getTerminator(), old.lhs, old.relation, old.rhs, old.message);
+      ArrayRef<Guard> list = propagation.guards[&block];
+      if (list.empty())
+        owner->removeAttr(guardsAttrName);
+      else
+        owner->setAttr(guardsAttrName, guardsToAttr(&getContext(), list));
+    };
+    record(function, function.front());
+    function.walk([&](YieldOp yield) { record(yield, *yield->getBlock()); });
+  }
+
+  LogicalResult normalize(func::FuncOp function) {
+    IRRewriter rewriter(&getContext());
+    DominanceInfo dominance(function);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+    RewritePatternSet patterns(&getContext());
+    populateNormalFormPatterns(patterns);
+    GreedyRewriteConfig config;
+    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+    (void)applyPatternsAndFoldGreedily(function, std::move(patterns), config);
+    eliminateCommonSubExpressions(rewriter, dominance, function);
+    eraseDeadOps(function);
+    return success();
+  }
+
+  LogicalResult runOnFunction(func::FuncOp function) {
+    // Each round with a unification removes a symbol.
+    std::optional<ShapePropagation> propagation;
+    while (true) {
+      propagation.emplace(function);
+      if (failed(propagation->run()))
+        return failure();
+      std::optional<std::pair<std::string, DimAttr>> pair;
+      if (options.unifySymbols)
+        pair = findUnification(*propagation);
+      if (!pair)
+        break;
+      if (failed(substituteSymbol(function, pair->first, pair->second)))
+        return failure();
+    }
+    recordGuards(*propagation);
+    if (propagation->hasContradiction())
+      return failure();
+    rewriteByFacts(function, *propagation);
+    return normalize(function);
+  }
+
+  ShapesOptions options;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> transept::createShapesPass(ShapesOptions options) {
+  return std::make_unique<ShapesPass>(options);
+}

@@ -1,0 +1,85 @@
+//===- Shapes.h - symbolic shapes and integer values of a function ----------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The shapes phase: propagate facts forward (types are refined in place, decided branches are inlined), rewrite what
+// became known (ops that take a shape or amounts become resolved, known values become constants or symbolic sizes),
+// normalise, delete what is dead.
+//
+// Attributes: `transept.guards` on a function, or on the yield of a branch, holds the relations its ops rely on:
+// dictionaries {lhs, relation ("eq", "le", "ge", "ne"), rhs, message}. `transept.symbols` on an op names the run-time
+// symbols it introduces.
+
+#ifndef TRANSEPT_PASSES_SHAPES_H
+#define TRANSEPT_PASSES_SHAPES_H
+
+#include "ir/InferSupport.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::transept {
+
+constexpr StringLiteral guardsAttrName = "transept.guards";
+constexpr StringLiteral symbolsAttrName = "transept.symbols";
+
+struct Guard {
+  DimAttr lhs;
+  GuardRelation relation;
+  DimAttr rhs;
+  std::string message;
+};
+
+/// Facts of all values of a function, forward from its arguments.
+class ShapePropagation : public InferContext {
+public:
+  explicit ShapePropagation(func::FuncOp function);
+
+  /// Refines all types in place and inlines decided branches. Emits an error on failure.
+  LogicalResult run();
+
+  func::FuncOp function;
+  llvm::DenseMap<Value, Fact> facts;
+  /// Guards by the block whose ops need them, in order of appearance.
+  llvm::MapVector<Block *, SmallVector<Guard>> guards;
+
+  /// Whether a guard can never hold; an error was emitted.
+  bool hasContradiction() const { return contradiction; }
+
+  void guard(Operation *op, DimAttr lhs, GuardRelation relation, DimAttr rhs, StringRef message) override;
+  DimAttr runtimeSymbol(Operation *op, StringRef hint) override;
+
+private:
+  void nameArguments();
+  LogicalResult processBlock(Block &block);
+  LogicalResult processOp(Operation *op);
+  /// Moves the ops of the branch that is taken before the op, which disappears; returns the first of them.
+  Block::iterator inlineBranch(IfOp op, bool condition);
+  void evaluateConstants(Operation *op, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results);
+
+  bool contradiction = false;
+  unsigned symbolsHanded = 0; ///< by the op that is being inferred
+  llvm::StringSet<> symbolNames;
+};
+
+/// Rewrites ops by what `facts` says: resolved forms, constants, symbolic sizes, identities.
+void rewriteByFacts(func::FuncOp function, ShapePropagation &propagation);
+/// Removes ops without effect and use, in any order of appearance.
+void eraseDeadOps(func::FuncOp function);
+/// Normal forms of chains of ops that move elements; exact for every element type.
+void populateNormalFormPatterns(RewritePatternSet &patterns);
+
+/// Number of ops that compute a size which symbols can say.
+unsigned countShapeOps(ModuleOp module);
+
+/// Replaces a symbol in all types and attributes of a function. Fails (with an error) where a size would get negative.
+/// The shapes pass must run afterwards.
+LogicalResult substituteSymbol(func::FuncOp function, StringRef symbol, DimAttr replacement);
+
+/// Adds to the guards that an op (a function or a yield) carries.
+void appendGuards(Operation *owner, ArrayAttr guards);
+ArrayAttr guardsToAttr(MLIRContext *context, ArrayRef<Guard> guards);
+SmallVector<Guard> guardsFromAttr(ArrayAttr attr);
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_PASSES_SHAPES_H
