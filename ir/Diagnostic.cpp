@@ -25,8 +25,8 @@ std::string mlir::transept::printable(llvm::StringRef text, size_t limit) {
     auto first = static_cast<unsigned char>(text.front());
     size_t length = first < 0x80 ? 1 : sequenceLength(text);
     // C1 control characters, U+0080 to U+009F, are two bytes.
-    bool control = first < 0x20 || first == 0x7f ||
-                   (first == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0);
+    bool control =
+        first < 0x20 || first == 0x7f || (first == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0);
     if (length == 0 || control) {
       out += "\\x";
       out += llvm::utohexstr(first, /*LowerCase=*/true, /*Width=*/2);

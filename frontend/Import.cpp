@@ -1,0 +1,82 @@
+//===- Import.cpp - from ONNX files to a module of the graph dialect -------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "frontend/Import.h"
+#include "frontend/GraphImporter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FileSystem.h"
+#include <new>
+
+using namespace mlir;
+using namespace mlir::transept;
+
+namespace {
+Outcome<ExportDescription> describeGraph(const std::string &path, const OnnxLimits &limits) {
+  Outcome<OnnxFile> file = openOnnx(path, limits);
+  if (!file)
+    return std::move(file.failure());
+  ExportDescription description;
+  description.sourceHash = file->sha256;
+  ExportGraph graph;
+  graph.file = std::move(*file);
+  description.graphs.push_back(std::move(graph));
+  return description;
+}
+
+Outcome<ExportDescription> openSource(const std::string &path, const ImportRequest &request) {
+  bool directory = llvm::sys::fs::is_directory(path);
+  if (directory && request.kind == ImportRequest::AsGraph)
+    return Failure{ExitUsage, printable(path) + ": is a directory; as a graph, give one of its .onnx files", {}};
+  if (directory)
+    return openExport(path, request.limits);
+  return request.kind == ImportRequest::AsExport ? openExportFile(path, request.limits)
+                                                 : describeGraph(path, request.limits);
+}
+
+/// Operators that are missing are reported for all files at once, before anything else is said about the graphs.
+std::optional<Failure> checkGraphs(ExportDescription &description) {
+  std::optional<Failure> missing;
+  for (ExportGraph &graph : description.graphs) {
+    std::vector<UnsupportedFeature> features = findUnsupportedOperators(graph.file);
+    if (features.empty())
+      continue;
+    Failure failure = unsupportedFailure(graph.file, features);
+    if (!missing)
+      missing = std::move(failure);
+    else
+      missing->details.insert(missing->details.end(), failure.details.begin(), failure.details.end());
+  }
+  if (missing)
+    return missing;
+  for (ExportGraph &graph : description.graphs)
+    if (std::optional<Failure> failure = checkModel(graph.file))
+      return failure;
+  return std::nullopt;
+}
+} // namespace
+
+Outcome<ImportResult> mlir::transept::importModel(const std::string &path, MLIRContext *context,
+                                                  const ImportRequest &request) {
+  context->loadDialect<func::FuncDialect, TranseptDialect>();
+  Outcome<ExportDescription> description = openSource(path, request);
+  if (!description)
+    return std::move(description.failure());
+  if (std::optional<Failure> failure = checkGraphs(*description))
+    return std::move(*failure);
+
+  ImportResult result;
+  result.module = ModuleOp::create(UnknownLoc::get(context));
+  ImportOptions options;
+  options.overridableInitializers = !description->encoderDecoder;
+  for (ExportGraph &graph : description->graphs) {
+    GraphImporter importer(context, graph.file, options);
+    if (std::optional<Failure> failure = importer.importGraph(*result.module, functionName(graph.role)))
+      return std::move(*failure);
+  }
+  result.module->getOperation()->setAttr("transept.export", describeExport(context, *description));
+  for (const std::string &setting : description->settings.refused)
+    result.warnings.push_back("the export asks for " + setting +
+                              ", which is not implemented; a request will be refused unless it sets another value");
+  result.description = std::move(*description);
+  return result;
+}

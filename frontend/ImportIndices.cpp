@@ -1,0 +1,59 @@
+//===- ImportIndices.cpp - operators that read or write at computed positions ----------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "frontend/NodeImport.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+namespace {
+template <typename Op> LogicalResult importGather(NodeImport &node) {
+  uint64_t axis = static_cast<uint64_t>(node.integer("axis", 0));
+  return node.result(node.make<Op>(node.elementOf(node.input(0)), node.input(0), node.input(1), axis));
+}
+
+LogicalResult importGatherND(NodeImport &node) {
+  int64_t batch = node.integer("batch_dims", 0);
+  if (batch < 0)
+    return node.invalid("has batch_dims " + Twine(batch));
+  return node.result(
+      node.make<GatherNDOp>(node.elementOf(node.input(0)), node.input(0), node.input(1), static_cast<uint64_t>(batch)));
+}
+
+LogicalResult importScatterND(NodeImport &node) {
+  std::string reduction = node.text("reduction", "none");
+  std::optional<ScatterKind> kind = reduction == "none" ? ScatterKind::Replace : symbolizeScatterKind(reduction);
+  if (!kind || reduction == "replace")
+    return node.invalid("has the unknown reduction " + quoted(reduction));
+  return node.result(
+      node.make<ScatterNDOp>(node.elementOf(node.input(0)), node.input(0), node.input(1), node.input(2), *kind));
+}
+
+/// Compares a new last axis with the positions 0 … depth - 1. Indices may count from the end.
+LogicalResult importOneHot(NodeImport &node) {
+  Value indices = node.input(0), depth = node.input(1), values = node.input(2);
+  int64_t axis = node.integer("axis", -1);
+  std::optional<int64_t> rank = node.rank(indices);
+  if (axis != -1 && !(rank && axis == *rank))
+    return node.unsupported("OneHot along another axis than the last");
+  Type element = node.elementOf(values);
+  Value count = node.castTo(node.make<ReshapeOp>(node.elementOf(depth), depth, node.constant({}), false), node.i64());
+  Value positions =
+      node.make<RangeOp>(node.i64(), node.scalar(int64_t(0)), count, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
+  Value wide = node.castTo(indices, node.i64());
+  Value negative = node.make<LessOp>(node.i1(), wide, node.scalar(int64_t(0)));
+  wide = node.make<WhereOp>(node.i64(), negative, node.make<AddOp>(node.i64(), wide, count), wide);
+  wide = node.make<UnsqueezeOp>(node.i64(), wide, Value(), node.builder.getDenseI64ArrayAttr({-1}));
+  Value hot = node.make<EqualOp>(node.i1(), wide, positions);
+  auto pick = [&](int64_t index) { return node.make<GatherOp>(element, values, node.scalar(index), uint64_t(0)); };
+  return node.result(node.make<WhereOp>(element, hot, pick(1), pick(0)));
+}
+} // namespace
+
+void mlir::transept::addIndexImports(ImportTable &table) {
+  table.add("Gather", importGather<GatherOp>);
+  table.add("GatherElements", importGather<GatherElementsOp>);
+  table.add("GatherND", importGatherND);
+  table.add("ScatterND", importScatterND);
+  table.add("OneHot", importOneHot);
+}

@@ -1,0 +1,102 @@
+//===- ImportReductions.cpp - operators along rows -------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "frontend/NodeImport.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+namespace {
+/// Axes were an attribute before opset 18, for ReduceSum before 13.
+template <ReduceKind kind> LogicalResult importReduce(NodeImport &node) {
+  Value input = node.input(0), axesValue = node.input(1);
+  bool keepdims = node.integer("keepdims", 1), noop = node.integer("noop_with_empty_axes", 0);
+  std::optional<SmallVector<int64_t>> axes = axesValue ? node.constantIntegers(axesValue) : node.integers("axes");
+  if (axes)
+    axesValue = {};
+  if (!axes && !axesValue)
+    axes.emplace();
+  DenseI64ArrayAttr attribute = axes ? node.builder.getDenseI64ArrayAttr(*axes) : DenseI64ArrayAttr();
+  return node.result(node.make<ReduceOp>(node.elementOf(input), input, axesValue, kind, attribute, keepdims, noop));
+}
+
+LogicalResult importArgMax(NodeImport &node) {
+  Value input = node.input(0);
+  if (node.op() == "ArgMin") {
+    if (!isa<FloatType>(node.elementOf(input)))
+      return node.unsupported("ArgMin of integers");
+    input = node.make<NegOp>(node.elementOf(input), input);
+  }
+  int64_t axis = node.integer("axis", 0);
+  bool keepdims = node.integer("keepdims", 1), last = node.integer("select_last_index", 0);
+  return node.result(node.make<ArgMaxOp>(node.i64(), input, static_cast<uint64_t>(axis), keepdims, last));
+}
+
+/// Before opset 13 the sum runs over all axes from `axis` on: the input counts as a matrix.
+LogicalResult importFlatSoftmax(NodeImport &node, Value input, int64_t axis, bool logarithm) {
+  Type element = node.elementOf(input);
+  auto softmax = [&](Value of, int64_t along) {
+    return node.make<SoftmaxOp>(element, of, static_cast<uint64_t>(along), logarithm);
+  };
+  if (axis == -1)
+    return node.result(softmax(input, -1));
+  if (std::optional<int64_t> rank = node.rank(input)) {
+    if (axis < -*rank || axis > *rank)
+      return node.invalid("has axis " + Twine(axis) + " for " + Twine(*rank) + " axes");
+    if (axis == *rank - 1)
+      return node.result(softmax(input, -1));
+  }
+  Value rows = node.reduce(node.sizes(input, 0, axis), ReduceKind::Prod, {0}, /*keepdims=*/true);
+  Value columns = node.reduce(node.sizes(input, axis), ReduceKind::Prod, {0}, /*keepdims=*/true);
+  Value shape = node.make<ConcatOp>(node.i64(), ValueRange{rows, columns}, uint64_t(0));
+  return node.result(node.reshape(softmax(node.reshape(input, shape), -1), node.sizes(input)));
+}
+
+LogicalResult importSoftmax(NodeImport &node) {
+  bool logarithm = node.op() == "LogSoftmax";
+  int64_t axis = node.integer("axis", node.version < 13 ? 1 : -1);
+  if (node.version < 13)
+    return importFlatSoftmax(node, node.input(0), axis, logarithm);
+  return node.result(
+      node.make<SoftmaxOp>(node.elementOf(node.input(0)), node.input(0), static_cast<uint64_t>(axis), logarithm));
+}
+
+LogicalResult importCumSum(NodeImport &node) {
+  Value input = node.input(0), axisValue = node.input(1);
+  IntegerAttr axis;
+  if (std::optional<SmallVector<int64_t>> known = node.constantIntegers(axisValue); known && known->size() == 1) {
+    axis = node.builder.getI64IntegerAttr((*known)[0]);
+    axisValue = {};
+  }
+  bool exclusive = node.integer("exclusive", 0), reverse = node.integer("reverse", 0);
+  return node.result(node.make<CumSumOp>(node.elementOf(input), input, axisValue, axis, exclusive, reverse));
+}
+
+LogicalResult importLpNormalization(NodeImport &node) {
+  Value input = node.input(0);
+  int64_t axis = node.integer("axis", -1), power = node.integer("p", 2);
+  if (power != 1 && power != 2)
+    return node.invalid("has p " + Twine(power) + "; it must be 1 or 2");
+  Value norm = node.reduce(input, power == 1 ? ReduceKind::L1 : ReduceKind::L2, {axis}, /*keepdims=*/true);
+  return node.result(node.make<DivOp>(node.elementOf(input), input, norm));
+}
+} // namespace
+
+void mlir::transept::addReductionImports(ImportTable &table) {
+  table.add("ReduceSum", importReduce<ReduceKind::Sum>);
+  table.add("ReduceMean", importReduce<ReduceKind::Mean>);
+  table.add("ReduceMax", importReduce<ReduceKind::Max>);
+  table.add("ReduceMin", importReduce<ReduceKind::Min>);
+  table.add("ReduceProd", importReduce<ReduceKind::Prod>);
+  table.add("ReduceSumSquare", importReduce<ReduceKind::SumSquare>);
+  table.add("ReduceL1", importReduce<ReduceKind::L1>);
+  table.add("ReduceL2", importReduce<ReduceKind::L2>);
+  table.add("ReduceLogSum", importReduce<ReduceKind::LogSum>);
+  table.add("ReduceLogSumExp", importReduce<ReduceKind::LogSumExp>);
+  table.add("ArgMax", importArgMax);
+  table.add("ArgMin", importArgMax);
+  table.add("Softmax", importSoftmax);
+  table.add("LogSoftmax", importSoftmax);
+  table.add("CumSum", importCumSum);
+  table.add("LpNormalization", importLpNormalization);
+}

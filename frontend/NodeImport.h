@@ -1,0 +1,135 @@
+//===- NodeImport.h - one ONNX node on its way into the IR ------------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an import handler sees of a node: its inputs as values, its attributes, and builders for the canonical ops.
+// Handlers take the operator's version and produce one meaning, so the IR knows no opsets.
+
+#ifndef TRANSEPT_FRONTEND_NODEIMPORT_H
+#define TRANSEPT_FRONTEND_NODEIMPORT_H
+
+#include "frontend/TensorData.h"
+#include "ir/Transept.h"
+#include <set>
+
+namespace mlir::transept {
+
+class GraphImporter;
+struct ImportScope;
+
+class NodeImport {
+public:
+  NodeImport(GraphImporter &importer, const onnx::NodeProto &node, ImportScope &scope, Location loc, int64_t version,
+             SmallVector<Value> inputs);
+
+  const onnx::NodeProto &node;
+  ImportScope &scope;
+  const Location loc;
+  const int64_t version; ///< of the node's operator set
+  OpBuilder &builder;
+
+  StringRef op() const { return node.op_type(); }
+
+  //===- Inputs and outputs -===//
+  /// Without trailing absent ones.
+  size_t inputCount() const { return inputs.size(); }
+  /// Null if it is absent.
+  Value input(size_t index) const { return index < inputs.size() ? inputs[index] : Value(); }
+  bool wants(int output) const { return output < node.output_size() && !node.output(output).empty(); }
+  LogicalResult result(int output, Value value);
+  LogicalResult result(Value value) { return result(0, value); }
+
+  //===- Attributes: each is marked as understood; those that are not are refused by name -===//
+  bool has(StringRef name) { return find(name) != nullptr; }
+  int64_t integer(StringRef name, int64_t fallback);
+  float real(StringRef name, float fallback);
+  std::string text(StringRef name, StringRef fallback);
+  std::optional<SmallVector<int64_t>> integers(StringRef name);
+  std::optional<SmallVector<float>> reals(StringRef name);
+  const onnx::TensorProto *tensor(StringRef name);
+  const onnx::GraphProto *graph(StringRef name);
+  /// For attributes that change nothing here.
+  void ignore(StringRef name) { (void)find(name); }
+  /// The attribute with a reference to an attribute of the surrounding function resolved; null if it is absent.
+  const onnx::AttributeProto *find(StringRef name);
+  std::optional<std::string> unusedAttribute() const;
+
+  //===- Failures: both return failure() -===//
+  /// The model asks for something that is not implemented. Importing goes on, so that all of it is reported at once.
+  LogicalResult unsupported(const Twine &what);
+  LogicalResult invalid(const Twine &what);
+
+  //===- Building -===//
+  Type elementOf(Value value) const { return cast<TensorType>(value.getType()).getElementType(); }
+  Type i64() const { return builder.getI64Type(); }
+  Type i1() const { return builder.getI1Type(); }
+  /// Creates an op with one result of unknown shape.
+  template <typename Op, typename... Args> Value make(Type element, Args &&...args) {
+    return builder.create<Op>(loc, Type(UnrankedTensorType::get(element)), std::forward<Args>(args)...)->getResult(0);
+  }
+  /// An i64 vector, or with `scalar` its first element as a scalar.
+  Value constant(ArrayRef<int64_t> values);
+  Value scalar(int64_t value);
+  /// A scalar of any element type.
+  Value scalar(Type element, double value);
+  Value reshape(Value input, ArrayRef<int64_t> shape, bool allowZero = false);
+  Value reshape(Value input, Value shape);
+  Value transpose(Value input, ArrayRef<int64_t> permutation);
+  Value castTo(Value input, Type element);
+  Value reduce(Value input, ReduceKind kind, ArrayRef<int64_t> axes, bool keepdims);
+  /// Sizes of the axes [start, end) as an i64 vector; both may be negative, as in Python.
+  Value sizes(Value input, std::optional<int64_t> start = {}, std::optional<int64_t> end = {});
+  /// Elements [starts, ends) along one axis, one-element vectors.
+  Value slice(Value input, Value starts, Value ends, int64_t axis);
+
+  //===- Tensors and graphs of the model -===//
+  /// The contents of a tensor attribute; a failure is reported.
+  Outcome<TensorData> decode(const onnx::TensorProto &tensor);
+  /// A constant or weight; null after a reported failure.
+  Value materialize(const onnx::TensorProto &tensor, StringRef name);
+  /// Imports a branch into a new block of `region`; `types` receives the types of its results.
+  LogicalResult importBranch(const onnx::GraphProto &graph, Region &region, SmallVectorImpl<Type> &types);
+
+  //===- What is known already -===//
+  /// The elements of an integer constant.
+  std::optional<SmallVector<int64_t>> constantIntegers(Value value) const;
+  std::optional<int64_t> rank(Value value);
+  /// The dims where the rank is known.
+  std::optional<SmallVector<DimAttr>> dims(Value value);
+
+private:
+  GraphImporter &importer;
+  SmallVector<Value> inputs;
+  std::set<std::string> understood;
+};
+
+/// Imports one node. The ONNX checker has seen it: arity, attribute names and kinds are right for its version.
+using ImportHandler = LogicalResult (*)(NodeImport &);
+
+/// The handlers by operator; one function per idea adds its own (ImportTable.cpp calls all of them).
+class ImportTable {
+public:
+  static const ImportTable &get();
+  void add(StringRef op, ImportHandler handler) { add("", op, handler); }
+  void add(StringRef domain, StringRef op, ImportHandler handler);
+  ImportHandler find(StringRef domain, StringRef op) const;
+
+private:
+  llvm::StringMap<ImportHandler> handlers;
+};
+
+void addElementwiseImports(ImportTable &table);
+void addMathImports(ImportTable &table);
+void addProductImports(ImportTable &table);
+void addReductionImports(ImportTable &table);
+void addNormImports(ImportTable &table);
+void addShapeImports(ImportTable &table);
+void addIndexImports(ImportTable &table);
+void addQuantizationImports(ImportTable &table);
+void addAttentionImports(ImportTable &table);
+void addControlImports(ImportTable &table);
+
+constexpr StringLiteral microsoftDomain = "com.microsoft";
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_FRONTEND_NODEIMPORT_H
