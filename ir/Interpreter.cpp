@@ -6,6 +6,7 @@
 #include "ir/InferSupport.h"
 #include "ir/InterpreterSession.h"
 #include "mlir/IR/AttrTypeSubElements.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -32,6 +33,8 @@ public:
 
 private:
   std::optional<Failure> bindInput(BlockArgument argument, StringRef name, const HostTensor &input);
+  /// The relations a function, or a branch, relies on: `transept.guards` of `holder`.
+  std::optional<Failure> checkGuards(Operation *holder);
   std::optional<Failure> runOp(Operation *op);
   std::optional<Failure> runIf(IfOp op);
   std::optional<Failure> makeResults(Operation *op, ArrayRef<HostTensor> operands,
@@ -153,6 +156,33 @@ void Interpreter::guard(Operation *op, DimAttr lhs, GuardRelation relation, DimA
     guardMessage += " (" + std::to_string(*left) + " and " + std::to_string(*right) + ")";
 }
 
+std::optional<Failure> Interpreter::checkGuards(Operation *holder) {
+  auto guards = holder->getAttrOfType<ArrayAttr>("transept.guards");
+  for (Attribute entry : guards ? guards.getValue() : ArrayRef<Attribute>()) {
+    auto dictionary = dyn_cast<DictionaryAttr>(entry);
+    auto lhs = dictionary ? dictionary.getAs<DimAttr>("lhs") : DimAttr();
+    auto rhs = dictionary ? dictionary.getAs<DimAttr>("rhs") : DimAttr();
+    auto name = dictionary ? dictionary.getAs<StringAttr>("relation") : StringAttr();
+    auto message = dictionary ? dictionary.getAs<StringAttr>("message") : StringAttr();
+    std::optional<GuardRelation> relation;
+    if (name)
+      relation = llvm::StringSwitch<std::optional<GuardRelation>>(name.getValue())
+                     .Case("eq", GuardRelation::Equal)
+                     .Case("le", GuardRelation::LessOrEqual)
+                     .Case("ge", GuardRelation::GreaterOrEqual)
+                     .Case("ne", GuardRelation::NotEqual)
+                     .Default(std::nullopt);
+    if (!lhs || !rhs || !message || !relation)
+      return Failure{ExitInvalidModel, "a guard is malformed", {}};
+    // Sizes that only the data says have no value yet; the ops that depend on them check themselves.
+    if (evaluate(lhs, symbols) && evaluate(rhs, symbols))
+      guard(holder, lhs, *relation, rhs, message);
+    if (!guardMessage.empty())
+      return Failure{ExitInputs, guardMessage, {}};
+  }
+  return std::nullopt;
+}
+
 //===- Ops --------------------------------------------------------------------------------------------------------===//
 
 RankedTensorType Interpreter::declaredType(Value result) const {
@@ -254,6 +284,9 @@ std::optional<Failure> Interpreter::runOp(Operation *op) {
 }
 
 std::optional<Failure> Interpreter::run(Block &block, std::vector<HostTensor> &outputs) {
+  Operation *holder = isa<func::FuncOp>(block.getParentOp()) ? block.getParentOp() : block.getTerminator();
+  if (std::optional<Failure> failure = checkGuards(holder))
+    return failure;
   for (Operation &op : block.without_terminator())
     if (std::optional<Failure> failure = runOp(&op))
       return failure;
