@@ -199,7 +199,7 @@ def Kernel_BoundedOp : Kernel_Op<"bounded", [MemoryEffects<[MemWrite]>]> {
 def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "Values of a kernel body";
   let arguments = (ins Variadic<AnyType>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; (void)$_state; }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
@@ -219,7 +219,7 @@ def Kernel_EntryOp : Kernel_Op<"entry", [IsolatedFromAbove, Symbol, SingleBlockI
 def Kernel_ReturnOp : Kernel_Op<"return", [Pure, Terminator, HasParent<"EntryOp">]> {
   let summary = "Outputs of an entry";
   let arguments = (ins Variadic<AnyTensor>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ (void)$_builder; (void)$_state; }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
