@@ -230,7 +230,7 @@ TEST(Session, ManySessionsOfOneModel) {
     users.emplace_back([&, user] {
       auto session = model->createSession({1, generation}).take();
       for (int i = 0; i < 50; ++i) {
-        MainCall call(user * 10 + i % 3 + 1);
+        MainCall call(user * 20 + i % 3 + 1);
         bool right = session->run("main", call.arguments).ok() && floats(session->output("y")) == call.expected(2);
         failures += !right;
       }

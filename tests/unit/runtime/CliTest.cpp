@@ -1,0 +1,127 @@
+// The tool as a user sees it: what it prints, where, and its exit code.
+
+#include "TinyModel.h"
+#include "TwiceModel.h"
+#include "tools/transept/Npz.h"
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+using namespace transept;
+using namespace transept::tests;
+
+namespace {
+
+struct Outcome {
+  int exitCode = -1;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+protected:
+  void SetUp() override { ASSERT_TRUE(writeArtifact(model(), twiceSections()).ok()); }
+
+  std::string model() const { return folder.path("twice.tsp"); }
+
+  Outcome transept(const std::string &arguments) {
+    std::string command = std::string(TRANSEPT_TEST_TOOL) + " " + arguments + " >" + folder.path("stdout") + " 2>" +
+                          folder.path("stderr") + " </dev/null";
+    int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, readFile(folder.path("stdout")),
+            readFile(folder.path("stderr"))};
+  }
+
+  /// Runs and expects exactly one error line with `words` in it.
+  void refused(const std::string &arguments, int exitCode, const std::string &words) {
+    Outcome outcome = transept(arguments);
+    EXPECT_EQ(outcome.exitCode, exitCode) << arguments << "\n" << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.err.compare(0, 17, "transept: error: "), 0) << outcome.err;
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+  }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(Cli, HelpAndVersion) {
+  EXPECT_EQ(transept("--version").out, "transept 0.1.0\n");
+  for (const char *arguments : {"--help", "run --help", "inspect --help"}) {
+    Outcome outcome = transept(arguments);
+    EXPECT_EQ(outcome.exitCode, 0);
+    EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << arguments;
+    EXPECT_EQ(outcome.err, "");
+  }
+}
+
+TEST_F(Cli, WrongUsageIsExitCode2) {
+  refused("", 2, "see 'transept --help'");
+  refused("walk", 2, "see 'transept --help'");
+  refused("run", 2, "see 'transept run --help'");
+  refused("run " + model() + " --no-such-flag", 2, "--no-such-flag");
+  refused("run " + model() + " --input x", 2, "NAME=VALUE");
+  refused("run " + model() + " --input x=1 --set n", 2, "NAME=NUMBER");
+  refused("run " + model() + " --input x='[1, zwei]'", 2, "not a number or list");
+  refused("run " + model() + " --input x=1 --cpu avx3", 2, "unknown CPU level 'avx3'");
+}
+
+TEST_F(Cli, RunPrintsWritesAndChecks) {
+  EXPECT_EQ(transept("run " + model() + " --input x=[1,2,3.5]").out, "y: f32 [3] = 2 4 7\n");
+  std::string y = folder.path("y.npz"), x = folder.path("x.npz");
+  Outcome written = transept("run " + model() + " --input x=[1,2] --outputs " + y);
+  EXPECT_EQ(written.exitCode, 0);
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(transept("run " + model() + " --input x=[1,2] --check " + y).exitCode, 0);
+  refused("run " + model() + " --input x=[1,3] --check " + y, 1,
+          "output 'y' differs in 1 of 2 elements, most at [1]: got 6, expected 4");
+  EXPECT_EQ(transept("run " + model() + " --input x=[1,3] --check " + y + " --atol 2").exitCode, 0);
+  std::vector<int64_t> dims = {2};
+  std::vector<float> values = {5, 6};
+  TensorView view{"x", program::F32, dims, values.data(), 8};
+  ASSERT_TRUE(tool::writeNpz(x, {&view, 1}).ok());
+  Outcome json = transept("run " + model() + " --json --inputs " + x);
+  EXPECT_NE(json.out.find("\"outputs\":[{\"name\":\"y\",\"dtype\":\"f32\",\"dims\":[2],\"data\":[10.0,12.0]}]"),
+            std::string::npos)
+      << json.out;
+}
+
+TEST_F(Cli, WrongInputsAndFiles) {
+  refused("run " + model(), 8, "input 'x' is missing");
+  refused("run " + model() + " --input z=1", 8, "no input 'z'");
+  refused("run " + model() + " --input x=1 --entry encode", 8, "no entry 'encode'; the model has 'main'");
+  refused("run " + model() + " --inputs " + folder.path("absent.npz"), 6, "absent.npz: cannot open");
+  refused("run " + folder.path("absent.tsp"), 6, "absent.tsp: cannot open");
+  refused("run " + folder.folder(), 6, "is a directory");
+  refused("run " + model() + " --input x=1 --outputs /no/such/folder/y.npz", 6, "/no/such/folder/y.npz");
+  std::string bytes = readFile(model());
+  bytes[bytes.size() - 1] ^= 1;
+  writeFile(folder.path("bad.tsp"), bytes);
+  refused("run " + folder.path("bad.tsp") + " --input x=1", 7, "bad.tsp: is damaged");
+  refused("run " + model() + " --input x=1 --cpu avx2", 7, "no code for CPU level 'avx2', only for: x86-64");
+}
+
+TEST_F(Cli, CompileNeedsTheCompilerBesideIt) {
+  std::filesystem::copy_file(TRANSEPT_TEST_TOOL, folder.path("transept"));
+  std::string command = folder.path("transept") + " compile x.onnx -o y.tsp 2>" + folder.path("stderr");
+  int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 6);
+  EXPECT_NE(readFile(folder.path("stderr")).find("cannot start the compiler"), std::string::npos);
+  writeFile(folder.path("transept-compile"), "#!/bin/sh\necho \"$@\"; exit 4\n");
+  std::filesystem::permissions(folder.path("transept-compile"), std::filesystem::perms::owner_all);
+  command = folder.path("transept") + " compile x.onnx -o y.tsp --help -v >" + folder.path("stdout");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 4);
+  EXPECT_EQ(readFile(folder.path("stdout")), "x.onnx -o y.tsp --help -v\n");
+}
+
+TEST_F(Cli, AFullDiskForStandardOutputIsAnError) {
+  std::string command =
+      std::string(TRANSEPT_TEST_TOOL) + " run " + model() + " --input x=1 >/dev/full 2>" + folder.path("stderr");
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 6);
+}
+
+} // namespace

@@ -1,0 +1,229 @@
+#include "Description.h"
+
+#include "runtime/CodeObject.h"
+#include "runtime/CpuFeatures.h"
+#include "runtime/DType.h"
+#include "runtime/Expr.h"
+
+#include <algorithm>
+
+namespace transept::tool {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using Symbols = google::protobuf::RepeatedPtrField<program::Symbol>;
+
+/// Expressions over one list of symbols, as text and, where possible, as numbers.
+class Formulae {
+public:
+  Formulae(const Symbols &symbols, const SymbolValues &set) {
+    for (const program::Symbol &symbol : symbols) {
+      names_.push_back(symbol.name());
+      auto given = std::find_if(set.begin(), set.end(), [&](const auto &value) { return value.name == symbol.name(); });
+      known_.push_back(given != set.end());
+      values_.push_back(given != set.end() ? given->value : 0);
+    }
+  }
+
+  std::string text(const program::Expr &expr) const { return printExpr(expr, names_); }
+
+  /// Null where a symbol is unknown or the value does not fit.
+  json value(const program::Expr &expr) const {
+    for (const program::Expr::Term &term : expr.terms())
+      if (term.op() == program::Expr::SYMBOL && !known_[static_cast<size_t>(term.value())])
+        return nullptr;
+    Result<int64_t> result = expr.terms_size() ? evaluateExpr(expr, values_) : Result<int64_t>(0);
+    return result.ok() ? json(*result) : json(nullptr);
+  }
+
+  json size(const program::Expr &expr) const {
+    json out = {{"formula", expr.terms_size() ? text(expr) : "0"}};
+    if (json number = value(expr); !number.is_null())
+      out["value"] = number;
+    return out;
+  }
+
+  /// Bytes of a dense tensor.
+  template <typename Dims> json denseSize(DType dtype, const Dims &dims) const {
+    program::Expr product;
+    auto *term = product.add_terms();
+    term->set_value(dtypeSize(dtype));
+    for (const program::Expr &dim : dims) {
+      product.MergeFrom(dim);
+      product.add_terms()->set_op(program::Expr::MUL);
+    }
+    return size(product);
+  }
+
+  template <typename Dims> json shape(const Dims &dims) const {
+    json out = json::array();
+    for (const program::Expr &dim : dims) {
+      if (isConstant(dim))
+        out.push_back(value(dim));
+      else
+        out.push_back(text(dim));
+    }
+    return out;
+  }
+
+private:
+  std::vector<std::string> names_;
+  std::vector<bool> known_;
+  std::vector<int64_t> values_;
+};
+
+json describeSymbols(const Symbols &symbols) {
+  json out = json::array();
+  for (const program::Symbol &symbol : symbols) {
+    json row = {{"name", symbol.name()}, {"min", symbol.min()}};
+    if (symbol.max() != 0)
+      row["max"] = symbol.max();
+    out.push_back(row);
+  }
+  return out;
+}
+
+json describeTensors(const program::Entry &entry, program::Storage storage, const Formulae &formulae) {
+  json out = json::array();
+  for (const program::Buffer &buffer : entry.buffers()) {
+    if (buffer.storage() != storage)
+      continue;
+    json row = {
+        {"name", buffer.name()}, {"dtype", dtypeName(buffer.dtype())}, {"shape", formulae.shape(buffer.dims())}};
+    if (buffer.has_default())
+      row["optional"] = true;
+    out.push_back(row);
+  }
+  return out;
+}
+
+json describeDispatches(const program::Manifest &manifest, const program::Entry &entry, const Formulae &formulae) {
+  json out = json::array();
+  for (const program::Dispatch &dispatch : entry.dispatches()) {
+    json buffers = json::array();
+    for (uint32_t index : dispatch.buffers()) {
+      const program::Buffer &buffer = entry.buffers(static_cast<int>(index));
+      buffers.push_back(buffer.name().empty() ? "#" + std::to_string(index) : buffer.name());
+    }
+    out.push_back({{"kernel", manifest.kernels(static_cast<int>(dispatch.kernel())).name()},
+                   {"items", formulae.size(dispatch.items())},
+                   {"barrier", dispatch.barrier()},
+                   {"buffers", buffers}});
+  }
+  return out;
+}
+
+json describeEntry(const program::Manifest &manifest, const program::Entry &entry, const SymbolValues &set, bool plan) {
+  Formulae formulae(entry.symbols(), set);
+  auto barriers = std::count_if(entry.dispatches().begin(), entry.dispatches().end(),
+                                [](const program::Dispatch &dispatch) { return dispatch.barrier(); });
+  json out = {{"name", entry.name()},
+              {"symbols", describeSymbols(entry.symbols())},
+              {"inputs", describeTensors(entry, program::INPUT, formulae)},
+              {"outputs", describeTensors(entry, program::OUTPUT, formulae)},
+              {"dispatches", entry.dispatches_size()},
+              {"barriers", barriers},
+              {"arena", formulae.size(entry.arena_bytes())}};
+  if (plan) {
+    out["guards"] = json::array();
+    for (const program::Guard &guard : entry.guards())
+      out["guards"].push_back(guard.message());
+    out["program"] = describeDispatches(manifest, entry, formulae);
+  }
+  return out;
+}
+
+json describeStates(const program::Manifest &manifest, const SymbolValues &set) {
+  Formulae formulae(manifest.generation_symbols(), set);
+  json out = json::array();
+  for (const program::State &state : manifest.states())
+    out.push_back({{"name", state.name()},
+                   {"role", state.role()},
+                   {"dtype", dtypeName(state.dtype())},
+                   {"shape", formulae.shape(state.dims())},
+                   {"bytes", formulae.denseSize(state.dtype(), state.dims())}});
+  return out;
+}
+
+/// Scratch formulae are over the sizes of a dispatch.
+json describeKernels(const program::Manifest &manifest) {
+  std::vector<int64_t> calls(static_cast<size_t>(manifest.kernels_size()));
+  std::vector<int> sizes(calls.size());
+  for (const program::Entry &entry : manifest.entries())
+    for (const program::Dispatch &dispatch : entry.dispatches()) {
+      ++calls[dispatch.kernel()];
+      sizes[dispatch.kernel()] = dispatch.sizes_size();
+    }
+  json out = json::array();
+  for (int i = 0; i < manifest.kernels_size(); ++i) {
+    const program::Kernel &kernel = manifest.kernels(i);
+    Symbols names;
+    for (int size = 0; size < sizes[static_cast<size_t>(i)]; ++size)
+      names.Add()->set_name("size" + std::to_string(size));
+    json row = {{"name", kernel.name()}, {"dispatches", calls[static_cast<size_t>(i)]}, {"source", kernel.source()}};
+    if (kernel.scratch_bytes().terms_size() != 0 && calls[static_cast<size_t>(i)] != 0)
+      row["scratch_per_thread"] = Formulae(names, {}).size(kernel.scratch_bytes());
+    out.push_back(row);
+  }
+  return out;
+}
+
+json describeGeneration(const program::Generation &generation) {
+  json settings = json::parse(generation.settings_json(), nullptr, false);
+  return {{"kind", generation.kind()},
+          {"strategy", generation.strategy()},
+          {"encode", generation.encode()},
+          {"step", generation.step()},
+          {"score", generation.score()},
+          {"vocabulary", generation.vocabulary()},
+          {"layers", generation.layers()},
+          {"position_limit", generation.position_limit()},
+          {"source_limit", generation.source_limit()},
+          {"equal_lengths", generation.equal_lengths()},
+          {"settings", settings.is_discarded() ? json(generation.settings_json()) : settings},
+          {"refused_settings",
+           std::vector<std::string>(generation.refused_settings().begin(), generation.refused_settings().end())}};
+}
+
+json describeCode(const program::Manifest &manifest) {
+  json out = json::array();
+  const std::vector<std::string> features = cpuFeatures();
+  Result<const program::CodeObject *> best = chooseCode(manifest, "", features);
+  for (const program::CodeObject &code : manifest.code())
+    out.push_back({{"target", code.target()},
+                   {"level", code.level()},
+                   {"features", std::vector<std::string>(code.features().begin(), code.features().end())},
+                   {"used_here", best.ok() && *best == &code}});
+  return out;
+}
+
+} // namespace
+
+json describe(const Artifact &artifact, const SymbolValues &set, const DescriptionParts &parts) {
+  const program::Manifest &manifest = artifact.manifest();
+  json out = {{"producer", manifest.producer()},
+              {"precision", manifest.precision()},
+              {"licence", manifest.licence()},
+              {"source_hash", manifest.source_hash()},
+              {"bytes", artifact.fileBytes()},
+              {"weight_bytes", artifact.weightBytes()},
+              {"unique_weight_bytes", manifest.unique_weight_bytes()},
+              {"tokenizer", manifest.tokenizer().kind()},
+              {"code", describeCode(manifest)},
+              {"sections", json::array()},
+              {"entries", json::array()}};
+  for (const SectionInfo &section : artifact.sections())
+    out["sections"].push_back({{"name", section.name}, {"bytes", section.bytes}});
+  for (const program::Entry &entry : manifest.entries())
+    out["entries"].push_back(describeEntry(manifest, entry, set, parts.plan));
+  if (manifest.has_generation())
+    out["generation"] = describeGeneration(manifest.generation());
+  if (parts.plan)
+    out["states"] = describeStates(manifest, set);
+  if (parts.kernels)
+    out["kernels"] = describeKernels(manifest);
+  return out;
+}
+
+} // namespace transept::tool
