@@ -2,8 +2,8 @@
 
 #include "runtime/FloatMode.h"
 
-#include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -51,14 +51,6 @@ template <typename Ready> bool spinUntil(Ready ready, Clock::duration limit) {
     if (waited > spinTime)
       sched_yield();
   }
-}
-
-/// Number of forks this process is away from the one that first asked.
-uint64_t forkGeneration() {
-  static std::atomic<uint64_t> generation{0};
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1); });
-  (void)registered;
-  return generation.load(std::memory_order_relaxed);
 }
 
 } // namespace
@@ -127,7 +119,7 @@ struct ThreadTeam::State {
   int size;
   std::optional<SpinBarrier> barrier;
   std::vector<std::thread> threads;
-  uint64_t forks = forkGeneration();
+  pid_t owner = getpid(); // a forked child has no such threads
 
   // Written by the caller before the epoch changes, read by members after it.
   Work work = nullptr;
@@ -158,7 +150,7 @@ std::unique_ptr<ThreadTeam> ThreadTeam::create(int threads) {
 }
 
 ThreadTeam::~ThreadTeam() {
-  if (forkGeneration() != state_->forks) {
+  if (getpid() != state_->owner) {
     // The child of a fork has no such threads: nothing here can be joined, woken or destroyed.
     state_.release();
     return;
@@ -172,7 +164,7 @@ ThreadTeam::~ThreadTeam() {
 int ThreadTeam::size() const { return state_->size; }
 
 Status ThreadTeam::run(Work work, void *context) {
-  if (state_->size > 1 && forkGeneration() != state_->forks)
+  if (state_->size > 1 && getpid() != state_->owner)
     return {Code::InvalidInput, "a session cannot be used in a forked process; create it after the fork"};
   FloatMode mode;
   if (state_->size > 1) {
