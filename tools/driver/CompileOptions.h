@@ -1,0 +1,45 @@
+//===- CompileOptions.h - what a user asks of the compiler ------------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef TRANSEPT_TOOLS_DRIVER_COMPILEOPTIONS_H
+#define TRANSEPT_TOOLS_DRIVER_COMPILEOPTIONS_H
+
+#include <string>
+#include <vector>
+
+namespace mlir::transept {
+
+/// What decides the bytes of an artifact beside the model. A dump carries it.
+struct TargetOptions {
+  std::string target = "cpu";
+  std::string precision = "fp32";
+  /// Names of CPU levels, best first.
+  std::vector<std::string> cpuLevels;
+
+  bool operator==(const TargetOptions &other) const {
+    return target == other.target && precision == other.precision && cpuLevels == other.cpuLevels;
+  }
+};
+
+struct CompileOptions {
+  enum Kind { ByPath, AsGraph, AsExport };
+
+  /// An .onnx file, an export directory, or a dump.
+  std::string source;
+  /// Where the artifact goes; not written where `stopAfter` names an earlier phase than the last.
+  std::string output;
+  Kind kind = ByPath;
+  TargetOptions target;
+  /// The source is a dump made after this phase; empty: the source is a model.
+  std::string startFrom;
+  /// Empty: all phases.
+  std::string stopAfter;
+  /// Where dumps go; empty: none.
+  std::string dumpDirectory;
+  /// Also one dump per pass that changed something.
+  bool dumpPasses = false;
+};
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_TOOLS_DRIVER_COMPILEOPTIONS_H
