@@ -4,6 +4,7 @@
 // Every rewrite here is exact: the result has the same bits for every element type and every value of the symbols.
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
+#include "mlir/IR/IRMapping.h"
 #include "passes/Shapes.h"
 
 using namespace mlir;
@@ -153,6 +154,31 @@ struct DropEmptyParts : OpRewritePattern<ConcatOp> {
   }
 };
 
+/// A value repeated to a larger shape: what is repeated, or (a fill) the number.
+struct Repeated {
+  BroadcastOp broadcast;
+  FillOp fill;
+  Dims dims; ///< before repetition
+
+  static std::optional<Repeated> match(Value value) {
+    if (auto broadcast = value.getDefiningOp<BroadcastOp>(); broadcast && isResolved(broadcast))
+      if (std::optional<Dims> dims = namedDims(broadcast.getInput()))
+        return Repeated{broadcast, {}, *dims};
+    if (auto fill = value.getDefiningOp<FillOp>(); fill && !fill.getShape())
+      if (std::optional<Dims> dims = namedDims(value); dims && !dims->empty())
+        return Repeated{{}, fill, {}};
+    return std::nullopt;
+  }
+
+  Value source(PatternRewriter &rewriter) {
+    if (broadcast)
+      return broadcast.getInput();
+    auto type = RankedTensorType::get({}, cast<RankedTensorType>(fill.getType()).getElementType());
+    HostTensor one = HostTensor::fromElements(fill.getValue());
+    return rewriter.create<ConstantOp>(fill.getLoc(), type, HostTensor::fromBytes(type, one.bytes()).toElements());
+  }
+};
+
 /// An element-wise op repeats its operands anyway: a broadcast (or a fill) in front of it goes, where the other
 /// operands still give the result its shape.
 struct DropBroadcastOperand : OpTraitRewritePattern<Elementwise> {
@@ -169,29 +195,75 @@ struct DropBroadcastOperand : OpTraitRewritePattern<Elementwise> {
     if (!result)
       return failure();
     for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-      Dims smaller, before = shapes[index];
-      auto broadcast = operand.getDefiningOp<BroadcastOp>();
-      auto fill = operand.getDefiningOp<FillOp>();
-      if (broadcast && isResolved(broadcast) && namedDims(broadcast.getInput()))
-        smaller = *namedDims(broadcast.getInput());
-      else if (!fill || fill.getShape() || before.empty())
+      std::optional<Repeated> repeated = Repeated::match(operand);
+      if (!repeated)
         continue;
-      shapes[index] = smaller;
-      if (provablyBroadcast(shapes) != result) {
-        shapes[index] = before;
-        continue;
+      Dims before = std::exchange(shapes[index], repeated->dims);
+      if (provablyBroadcast(shapes) == result) {
+        Value source = repeated->source(rewriter);
+        rewriter.modifyOpInPlace(op, [&, index = index] { op->setOperand(index, source); });
+        return success();
       }
-      Value source = broadcast ? broadcast.getInput() : scalarOf(fill, rewriter);
-      rewriter.modifyOpInPlace(op, [&, index = index] { op->setOperand(index, source); });
-      return success();
+      shapes[index] = before;
     }
     return failure();
   }
+};
 
-  static Value scalarOf(FillOp fill, PatternRewriter &rewriter) {
-    auto type = RankedTensorType::get({}, cast<RankedTensorType>(fill.getType()).getElementType());
-    HostTensor one = HostTensor::fromElements(fill.getValue());
-    return rewriter.create<ConstantOp>(fill.getLoc(), type, HostTensor::fromBytes(type, one.bytes()).toElements());
+/// f(broadcast(x), y) = broadcast(f(x, y)) where y is no larger than x: what was repeated is computed once.
+struct SinkBroadcast : OpTraitRewritePattern<Elementwise> {
+  using OpTraitRewritePattern::OpTraitRewritePattern;
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    std::optional<Dims> result = namedDims(op->getResult(0));
+    SmallVector<Dims> shapes;
+    SmallVector<std::optional<Repeated>> repeated;
+    for (Value operand : op->getOperands()) {
+      repeated.push_back(Repeated::match(operand));
+      std::optional<Dims> dims = repeated.back() ? repeated.back()->dims : namedDims(operand);
+      if (!dims)
+        return failure();
+      shapes.push_back(*dims);
+    }
+    if (!result || llvm::none_of(repeated, [](const auto &operand) { return operand.has_value(); }))
+      return failure();
+    std::optional<Dims> smaller = provablyBroadcast(shapes);
+    if (!smaller || *smaller == *result || provablyBroadcast({*smaller, *result}) != result)
+      return failure();
+    IRMapping mapping;
+    for (auto [operand, source] : llvm::zip(op->getOperands(), repeated))
+      if (source && !mapping.contains(operand))
+        mapping.map(operand, source->source(rewriter));
+    Operation *once = rewriter.clone(*op, mapping);
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    once->getResult(0).setType(makeType(*smaller, type.getElementType()));
+    rewriter.replaceOpWithNewOp<BroadcastOp>(op, type, once->getResult(0), Value());
+    return success();
+  }
+};
+
+/// Repeating one constant number is a fill, and so is a fill under another shape.
+struct BroadcastOfNumber : OpRewritePattern<BroadcastOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(BroadcastOp op, PatternRewriter &rewriter) const override {
+    auto constant = op.getInput().getDefiningOp<ConstantOp>();
+    if (!constant || !isResolved(op) || constant.getValue().getNumElements() != 1)
+      return failure();
+    auto type = RankedTensorType::get({}, cast<RankedTensorType>(op.getType()).getElementType());
+    HostTensor one = HostTensor::fromElements(constant.getValue());
+    rewriter.replaceOpWithNewOp<FillOp>(op, op.getType(), Value(),
+                                        HostTensor::fromBytes(type, one.bytes()).toElements());
+    return success();
+  }
+};
+
+template <typename Op> struct MoveFill : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Op op, PatternRewriter &rewriter) const override {
+    auto fill = op->getOperand(0).template getDefiningOp<FillOp>();
+    if (!fill || fill.getShape() || op->getNumOperands() != 1 || !namedDims(op->getResult(0)))
+      return failure();
+    rewriter.replaceOpWithNewOp<FillOp>(op, op->getResult(0).getType(), Value(), fill.getValue());
+    return success();
   }
 };
 
@@ -227,9 +299,11 @@ template <typename Op> struct DropNeutralOperand : OpRewritePattern<Op> {
 } // namespace
 
 void transept::populateNormalFormPatterns(RewritePatternSet &patterns) {
-  patterns.add<DropIdentity<TransposeOp>, DropIdentity<ReshapeOp>, DropIdentity<BroadcastOp>, DropIdentity<TileOp>,
-               DropIdentity<CastOp>, DropIdentity<SliceOp>, DropIdentity<ConcatOp>, DropIdentity<PadOp>,
-               DropIdentity<ReduceOp>, ComposeTransposes, TransposeOfOnes, ComposeReshapes, ComposeBroadcasts,
-               ComposeSlices, DropEmptyParts, DropBroadcastOperand, DropNeutralOperand<MulOp>,
-               DropNeutralOperand<DivOp>, DropNeutralOperand<AddOp>, DropNeutralOperand<SubOp>>(patterns.getContext());
+  patterns
+      .add<DropIdentity<TransposeOp>, DropIdentity<ReshapeOp>, DropIdentity<BroadcastOp>, DropIdentity<TileOp>,
+           DropIdentity<CastOp>, DropIdentity<SliceOp>, DropIdentity<ConcatOp>, DropIdentity<PadOp>,
+           DropIdentity<ReduceOp>, ComposeTransposes, TransposeOfOnes, ComposeReshapes, ComposeBroadcasts,
+           ComposeSlices, DropEmptyParts, DropBroadcastOperand, SinkBroadcast, BroadcastOfNumber, MoveFill<ReshapeOp>,
+           MoveFill<BroadcastOp>, MoveFill<TransposeOp>, MoveFill<SliceOp>, DropNeutralOperand<MulOp>,
+           DropNeutralOperand<DivOp>, DropNeutralOperand<AddOp>, DropNeutralOperand<SubOp>>(patterns.getContext());
 }

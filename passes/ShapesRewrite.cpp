@@ -57,7 +57,8 @@ private:
   bool knownContent(Value value) { return value && fact(value).content.has_value(); }
 
   void replace(Operation *op, Value value) {
-    propagation.facts[value] = fact(op->getResult(0));
+    Fact known = fact(op->getResult(0));
+    propagation.facts[value] = std::move(known);
     op->getResult(0).replaceAllUsesWith(value);
     op->erase();
   }
