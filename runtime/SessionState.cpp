@@ -118,10 +118,10 @@ Status Session::State::setSymbols(const SymbolValues &given) {
   layout = std::move(newLayout);
   plans = std::move(newPlans);
   outputs.clear();
-  size_t most = 0;
-  for (const program::Entry &entry : manifest.entries())
-    most = std::max(most, static_cast<size_t>(entry.buffers_size()));
-  outputs.reserve(most);
+  for (const program::Entry &entry : manifest.entries()) { // a run must not allocate
+    outputs.reserve(static_cast<size_t>(entry.buffers_size()));
+    callSymbols.reserve(static_cast<size_t>(entry.symbols_size()));
+  }
   for (auto &entryPlans : plans)
     for (auto &plan : entryPlans)
       plan->bind(*model, planMemory());
