@@ -77,37 +77,63 @@ std::vector<onnx::TypeProto> inputTypes(NodeImport &node) {
   }
   return types;
 }
+/// The version to ask a body for: the wanted one, or the first after it for which the standard has a body. Bodies name
+/// the operator sets that they use, so a later one means the same.
+int bodyVersion(const std::vector<int> &versions, int wanted) {
+  int later = wanted;
+  for (int version : versions) {
+    if (version <= wanted)
+      return wanted;
+    later = later == wanted ? version : std::min(later, version);
+  }
+  return later;
+}
+
+/// The node with references to attributes of a surrounding function resolved: body builders look at attributes.
+onnx::NodeProto resolveAttributes(NodeImport &node) {
+  onnx::NodeProto resolved = node.node;
+  resolved.clear_attribute();
+  for (const onnx::AttributeProto &attribute : node.node.attribute())
+    if (const onnx::AttributeProto *bound = node.find(attribute.name())) {
+      onnx::AttributeProto &copy = *resolved.add_attribute();
+      copy = *bound;
+      copy.set_name(attribute.name());
+    }
+  return resolved;
+}
 } // namespace
 
 std::unique_ptr<onnx::FunctionProto> GraphImporter::standardBody(NodeImport &node) {
-  const onnx::OpSchema *schema =
-      onnx::OpSchemaRegistry::Schema(node.node.op_type(), static_cast<int>(node.version), node.node.domain());
+  auto version = static_cast<int>(node.version);
+  const onnx::OpSchema *schema = onnx::OpSchemaRegistry::Schema(node.node.op_type(), version, node.node.domain());
   if (!schema)
     return nullptr;
-  int version = static_cast<int>(node.version);
   auto body = std::make_unique<onnx::FunctionProto>();
   try {
-    if (const onnx::FunctionProto *fixed = schema->HasFunction() ? schema->GetFunction(version) : nullptr) {
+    if (schema->HasFunction()) {
+      const onnx::FunctionProto *fixed = schema->GetFunction(bodyVersion(schema->function_opset_versions(), version));
+      if (!fixed)
+        return nullptr;
       *body = *fixed;
-      return body;
+    } else if (schema->HasContextDependentFunction()) {
+      onnx::NodeProto resolved = resolveAttributes(node);
+      std::vector<onnx::TypeProto> types = inputTypes(node);
+      onnx::FunctionBodyBuildContextImpl bodyContext(resolved, types);
+      if (!schema->BuildContextDependentFunction(
+              bodyContext, *body, bodyVersion(schema->context_dependent_function_opset_versions(), version)))
+        return nullptr;
+    } else {
+      return nullptr;
     }
-    if (!schema->HasContextDependentFunction())
-      return nullptr;
-    // The builder looks at the node's attributes itself: references are resolved for it.
-    onnx::NodeProto resolved = node.node;
-    resolved.clear_attribute();
-    for (const onnx::AttributeProto &attribute : node.node.attribute())
-      if (const onnx::AttributeProto *bound = node.find(attribute.name())) {
-        onnx::AttributeProto &copy = *resolved.add_attribute();
-        copy = *bound;
-        copy.set_name(attribute.name());
-      }
-    std::vector<onnx::TypeProto> types = inputTypes(node);
-    onnx::FunctionBodyBuildContextImpl bodyContext(resolved, types);
-    if (!schema->BuildContextDependentFunction(bodyContext, *body, version))
-      return nullptr;
-    return body;
   } catch (const std::exception &) {
     return nullptr;
   }
+  // A body refers to attributes that the call may leave out; their defaults are in the schema.
+  for (const auto &[name, attribute] : schema->attributes())
+    if (attribute.default_value.has_name()) {
+      onnx::AttributeProto &copy = *body->add_attribute_proto();
+      copy = attribute.default_value;
+      copy.set_name(name);
+    }
+  return body;
 }

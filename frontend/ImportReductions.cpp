@@ -78,7 +78,11 @@ LogicalResult importLpNormalization(NodeImport &node) {
   if (power != 1 && power != 2)
     return node.invalid("has p " + Twine(power) + "; it must be 1 or 2");
   Value norm = node.reduce(input, power == 1 ? ReduceKind::L1 : ReduceKind::L2, {axis}, /*keepdims=*/true);
-  return node.result(node.make<DivOp>(node.elementOf(input), input, norm));
+  // Zeros stay zeros.
+  Type element = node.elementOf(input);
+  Value zero = node.make<EqualOp>(node.i1(), norm, node.scalar(element, 0));
+  norm = node.make<WhereOp>(element, zero, node.scalar(element, 1), norm);
+  return node.result(node.make<DivOp>(element, input, norm));
 }
 } // namespace
 
