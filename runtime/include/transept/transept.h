@@ -1,0 +1,195 @@
+/* The C interface of the Transept runtime.
+ *
+ * A model is a loaded artifact: immutable, used by any number of threads. A session runs the entries of a model: one
+ * thread at a time (a second one gets TRANSEPT_BUSY). A session keeps its model alive, so either may be freed first.
+ * An artifact contains native code that loading makes executable: load only files you would also execute.
+ *
+ * Functions that can fail return a status and, where `error` is not null, set a message there. No function throws,
+ * prints, changes signals or locale, or reads the environment. Strings are UTF-8 and end with a zero byte. Every struct
+ * begins with `struct_size`, which the caller sets to its sizeof; fields a later version adds are used where they are
+ * inside it. Freeing a null handle does nothing. */
+#ifndef TRANSEPT_TRANSEPT_H
+#define TRANSEPT_TRANSEPT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transept/version.h"
+
+#if defined(__GNUC__)
+#define TRANSEPT_API __attribute__((visibility("default")))
+#else
+#define TRANSEPT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The values are also the exit codes of the tools. */
+typedef enum transept_status {
+  TRANSEPT_OK = 0,
+  TRANSEPT_USAGE = 2,            /* a null or malformed argument */
+  TRANSEPT_UNSUPPORTED = 4,      /* the model or this build does not have it */
+  TRANSEPT_LIMIT_EXCEEDED = 5,   /* larger than a stated limit */
+  TRANSEPT_FILE_ERROR = 6,       /* a file cannot be read or written */
+  TRANSEPT_ARTIFACT_REFUSED = 7, /* damaged, of another version, or for another processor */
+  TRANSEPT_INVALID_INPUT = 8,    /* names, types, shapes or values a model does not take */
+  TRANSEPT_OUT_OF_MEMORY = 9,
+  TRANSEPT_DEVICE_ERROR = 10,
+  TRANSEPT_BUSY = 11,
+  TRANSEPT_INTERNAL = 70, /* a defect of Transept */
+  TRANSEPT_CANCELLED = 130
+} transept_status;
+
+typedef enum transept_dtype {
+  TRANSEPT_F32 = 1,
+  TRANSEPT_F64 = 2,
+  TRANSEPT_F16 = 3,
+  TRANSEPT_BF16 = 4,
+  TRANSEPT_I8 = 5,
+  TRANSEPT_I16 = 6,
+  TRANSEPT_I32 = 7,
+  TRANSEPT_I64 = 8,
+  TRANSEPT_U8 = 9,
+  TRANSEPT_U16 = 10,
+  TRANSEPT_U32 = 11,
+  TRANSEPT_U64 = 12,
+  TRANSEPT_BOOL = 13 /* one byte, 0 or 1 */
+} transept_dtype;
+
+/* Why a call failed. On the caller's stack; set struct_size before the call. */
+typedef struct transept_error {
+  size_t struct_size;
+  transept_status status;
+  char message[504]; /* one line, cut where it is longer */
+} transept_error;
+
+typedef struct transept_model transept_model;
+typedef struct transept_session transept_session;
+
+/* "0.1.0" */
+TRANSEPT_API const char *transept_version(void);
+
+/* "ok", "invalid input" ... for any value. */
+TRANSEPT_API const char *transept_status_name(transept_status status);
+
+/* ---- models ---------------------------------------------------------------------------------------------------- */
+
+/* Told what a call does; `message` is one line, valid during the call. Called on the thread of the call. */
+typedef void (*transept_log_callback)(void *user, const char *message);
+
+typedef struct transept_model_options {
+  size_t struct_size;
+  int32_t threads;     /* that read and verify the file; 0: as many as the process may use */
+  const char *cpu;     /* level to use: "avx512", "avx2", "x86-64"; null: the best that runs here */
+  int32_t map_weights; /* not 0: share the file's pages; the process may be killed if the file is changed in place */
+  transept_log_callback log; /* null: silence */
+  void *log_user;
+} transept_model_options;
+
+/* Loads and verifies an artifact. `options` may be null. `*model` is null on failure. */
+TRANSEPT_API transept_status transept_model_load(const char *path, const transept_model_options *options,
+                                                 transept_model **model, transept_error *error);
+TRANSEPT_API void transept_model_free(transept_model *model);
+
+/* CPU level in use. */
+TRANSEPT_API const char *transept_model_level(const transept_model *model);
+
+TRANSEPT_API size_t transept_model_entry_count(const transept_model *model);
+/* Null where there is no such entry. */
+TRANSEPT_API const char *transept_model_entry_name(const transept_model *model, size_t index);
+
+/* An input or output as a model declares it. Pointers are valid while the model is. */
+typedef struct transept_tensor_info {
+  size_t struct_size;
+  const char *name;
+  transept_dtype dtype;
+  size_t rank;
+  const int64_t *dims;          /* -1 where the size depends on symbols */
+  const char *const *dim_texts; /* each size as an expression over symbols: "batch", "2 * source", "512" */
+  int32_t optional;             /* not 0: an input with a default */
+} transept_tensor_info;
+
+/* 0 for an unknown entry. */
+TRANSEPT_API size_t transept_model_input_count(const transept_model *model, const char *entry);
+TRANSEPT_API size_t transept_model_output_count(const transept_model *model, const char *entry);
+TRANSEPT_API transept_status transept_model_input(const transept_model *model, const char *entry, size_t index,
+                                                  transept_tensor_info *info, transept_error *error);
+TRANSEPT_API transept_status transept_model_output(const transept_model *model, const char *entry, size_t index,
+                                                   transept_tensor_info *info, transept_error *error);
+
+/* ---- sessions -------------------------------------------------------------------------------------------------- */
+
+typedef struct transept_symbol {
+  const char *name;
+  int64_t value;
+} transept_symbol;
+
+typedef struct transept_session_options {
+  size_t struct_size;
+  int32_t threads; /* 0: as many as the process may use; never more */
+  /* The model's generation symbols; none for a plain graph. */
+  const transept_symbol *symbols;
+  size_t symbol_count;
+} transept_session_options;
+
+/* `options` may be null. `*session` is null on failure. */
+TRANSEPT_API transept_status transept_session_create(const transept_model *model,
+                                                     const transept_session_options *options,
+                                                     transept_session **session, transept_error *error);
+TRANSEPT_API void transept_session_free(transept_session *session);
+
+/* A dense row-major tensor. */
+typedef struct transept_tensor {
+  size_t struct_size;
+  const char *name;
+  transept_dtype dtype;
+  size_t rank;
+  const int64_t *dims;
+  void *data;   /* inputs are only read */
+  size_t bytes; /* product of dims times the element size */
+} transept_tensor;
+
+typedef struct transept_run_arguments {
+  size_t struct_size;
+  const transept_tensor *inputs; /* by name, in any order; copied; must not lie in outputs of the same session */
+  size_t input_count;
+  const transept_symbol *symbols; /* that neither the session nor an input's shape determines */
+  size_t symbol_count;
+} transept_run_arguments;
+
+/* Runs an entry. `arguments` may be null. Wrong arguments are refused before anything is computed. */
+TRANSEPT_API transept_status transept_session_run(transept_session *session, const char *entry,
+                                                  const transept_run_arguments *arguments, transept_error *error);
+
+/* Outputs of the last run that succeeded, valid until the next run. */
+TRANSEPT_API size_t transept_session_output_count(const transept_session *session);
+TRANSEPT_API transept_status transept_session_output(const transept_session *session, size_t index,
+                                                     transept_tensor *output, transept_error *error);
+
+/* A state of the model, which the caller may read and write between runs; valid as long as the session. */
+TRANSEPT_API transept_status transept_session_state(const transept_session *session, const char *name,
+                                                    transept_tensor *state, transept_error *error);
+
+/* From any thread: a run in progress ends at its next barrier, and later ones at once, with TRANSEPT_CANCELLED, until
+ * it is called with 0. */
+TRANSEPT_API void transept_session_cancel(transept_session *session, int32_t cancel);
+
+/* Bytes. */
+typedef struct transept_memory {
+  size_t struct_size;
+  uint64_t weights;  /* shared by all sessions of the model */
+  uint64_t states;   /* caches and step state */
+  uint64_t arena;    /* used by the largest entry so far, inputs and outputs included */
+  uint64_t reserved; /* allocated for states and arena */
+  uint64_t scratch;  /* all threads together */
+} transept_memory;
+
+TRANSEPT_API transept_status transept_session_memory(const transept_session *session, transept_memory *memory,
+                                                     transept_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TRANSEPT_TRANSEPT_H */
