@@ -1,0 +1,255 @@
+//===- FormElementwise.cpp - element-wise ops as maps
+//-----------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "passes/FormOps.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+SmallVector<Value> transept::broadcastIndices(Body &b, ValueRange indices, ArrayRef<DimAttr> dims,
+                                              ArrayRef<DimAttr> result) {
+  SmallVector<Value> read;
+  size_t skipped = result.size() - dims.size();
+  for (auto [axis, dim] : llvm::enumerate(dims)) {
+    Value at = indices[skipped + axis];
+    if (dim == result[skipped + axis])
+      read.push_back(at);
+    else if (constantValue(dim) == 1)
+      read.push_back(b.index(0));
+    else // 1 or the result's size, which only a run knows
+      read.push_back(b.create<arith::MinSIOp>(at, b.sub(b.size(dim), b.index(1))));
+  }
+  return read;
+}
+
+//===- Scalar meaning of the ops
+//--------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// What an element-wise op computes, from scalars of compute type. `type` is the operands' element type.
+class ScalarCode {
+public:
+  ScalarCode(Body &b, Type type, ArrayRef<Value> values)
+      : b(b), type(type), x(values.front()), y(values.size() > 1 ? values[1] : Value()),
+        isFloat(isa<FloatType>(x.getType())), isUnsigned(transept::isUnsigned(type)) {}
+
+  Value unary(Operation *op);
+  Value binary(Operation *op);
+
+private:
+  Value number(double value) { return b.number(x.getType(), value); }
+  Value sigmoid(Value v) {
+    return b.create<arith::DivFOp>(number(1), b.add(number(1), b.create<math::ExpOp>(negate(v))));
+  }
+  Value negate(Value v) {
+    return isFloat ? b.create<arith::NegFOp>(v).getResult() : b.sub(b.integer(v.getType(), 0), v);
+  }
+  Value sign();
+  Value relu();
+  Value gelu(StringRef approximate);
+  Value divide(Value numerator, Value denominator);
+  Value modulo(bool fmod);
+  Value power(std::optional<double> exponent);
+  Value integerPower();
+  Value lesser() {
+    if (isFloat)
+      return b.create<arith::MinimumFOp>(x, y);
+    return isUnsigned ? b.create<arith::MinUIOp>(x, y).getResult() : b.create<arith::MinSIOp>(x, y).getResult();
+  }
+  Value greater() {
+    if (isFloat)
+      return b.create<arith::MaximumFOp>(x, y);
+    return isUnsigned ? b.create<arith::MaxUIOp>(x, y).getResult() : b.create<arith::MaxSIOp>(x, y).getResult();
+  }
+
+  Body &b;
+  Type type;
+  Value x, y;
+  bool isFloat, isUnsigned;
+};
+
+Value ScalarCode::sign() {
+  Value zero = number(0);
+  Value one = number(1);
+  if (isUnsigned)
+    return b.select(b.equal(x, zero), zero, one);
+  // Zero and NaN stay as they are.
+  Value notPositive = b.select(b.less(x, zero), negate(one), isFloat ? x : zero);
+  return b.select(b.less(zero, x), one, notPositive);
+}
+
+Value ScalarCode::relu() {
+  // NaN compares false and stays.
+  return isUnsigned ? x : b.select(b.less(x, number(0)), number(0), x);
+}
+
+Value ScalarCode::gelu(StringRef approximate) {
+  Value inner;
+  if (approximate == "tanh") {
+    Value cube = b.mul(b.mul(x, x), x);
+    Value argument = b.mul(number(0.7978845608028654), b.add(x, b.mul(number(0.044715), cube))); // sqrt(2 / pi)
+    inner = b.create<math::TanhOp>(argument);
+  } else {
+    inner = b.create<math::ErfOp>(b.mul(x, number(0.7071067811865476))); // sqrt(1 / 2)
+  }
+  return b.mul(b.mul(number(0.5), x), b.add(number(1), inner));
+}
+
+/// Integers truncate. A division by zero gives 0, and of the smallest integer by -1 wraps: neither may trap.
+Value ScalarCode::divide(Value numerator, Value denominator) {
+  if (isFloat)
+    return b.create<arith::DivFOp>(numerator, denominator);
+  Value zero = number(0), one = number(1);
+  Value isZero = b.equal(denominator, zero);
+  if (isUnsigned)
+    return b.select(isZero, zero, b.create<arith::DivUIOp>(numerator, b.select(isZero, one, denominator)));
+  Value isMinusOne = b.equal(denominator, b.integer(denominator.getType(), -1));
+  Value safe = b.select(b.create<arith::OrIOp>(isZero, isMinusOne), one, denominator);
+  Value quotient = b.select(isMinusOne, b.sub(zero, numerator), b.create<arith::DivSIOp>(numerator, safe));
+  return b.select(isZero, zero, quotient);
+}
+
+Value ScalarCode::modulo(bool fmod) {
+  Value quotient = divide(x, y);
+  if (isFloat)
+    quotient = fmod ? b.create<math::TruncOp>(quotient).getResult() : b.create<math::FloorOp>(quotient).getResult();
+  Value rest = b.sub(x, b.mul(quotient, y));
+  if (isFloat || isUnsigned)
+    return rest;
+  Value zero = number(0);
+  // Of a division by zero nothing is left.
+  rest = b.select(b.equal(y, zero), zero, rest);
+  if (fmod)
+    return rest;
+  Value differs = b.less(b.create<arith::XOrIOp>(rest, y), zero);
+  Value isWhole = b.equal(rest, zero);
+  return b.select(isWhole, rest, b.select(differs, b.add(rest, y), rest));
+}
+
+Value ScalarCode::integerPower() {
+  // Negative exponents give the integer part of the quotient: 0 but for bases 1 and -1, whose powers repeat.
+  Value zero = b.integer(y.getType(), 0), one = b.integer(x.getType(), 1);
+  Value isNegative = b.less(y, zero, isUnsigned);
+  Value magnitude = b.select(isNegative, b.sub(zero, y), y);
+  Value steps = b.toIndex(magnitude, type);
+  Value result = b.forEach(steps, one, [&](Body &inner, Value, Value product) { return inner.mul(product, x); });
+  Value isUnit = b.create<arith::OrIOp>(b.equal(x, one), b.equal(x, b.integer(x.getType(), -1)));
+  return b.select(isNegative, b.select(isUnit, result, b.integer(x.getType(), 0)), result);
+}
+
+Value ScalarCode::power(std::optional<double> exponent) {
+  if (!isFloat && !isa<FloatType>(y.getType()))
+    return integerPower();
+  if (exponent == 1.0)
+    return x;
+  if (exponent == 2.0)
+    return b.mul(x, x);
+  if (exponent == 3.0)
+    return b.mul(b.mul(x, x), x);
+  if (exponent == 0.5)
+    return b.create<math::SqrtOp>(x);
+  if (exponent == -1.0)
+    return b.create<arith::DivFOp>(number(1), x);
+  if (exponent == -0.5)
+    return b.create<arith::DivFOp>(number(1), b.create<math::SqrtOp>(x));
+  return b.create<math::PowFOp>(x, y);
+}
+
+Value ScalarCode::unary(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](NegOp) { return negate(x); })
+      .Case([&](AbsOp) {
+        if (isFloat)
+          return b.create<math::AbsFOp>(x).getResult();
+        return isUnsigned ? x : b.select(b.less(x, number(0)), negate(x), x);
+      })
+      .Case([&](SignOp) { return sign(); })
+      .Case([&](SqrtOp) { return b.create<math::SqrtOp>(x); })
+      .Case([&](ReciprocalOp) { return b.create<arith::DivFOp>(number(1), x); })
+      .Case([&](ExpOp) { return b.create<math::ExpOp>(x); })
+      .Case([&](LogOp) { return b.create<math::LogOp>(x); })
+      .Case([&](SinOp) { return b.create<math::SinOp>(x); })
+      .Case([&](CosOp) { return b.create<math::CosOp>(x); })
+      .Case([&](ErfOp) { return b.create<math::ErfOp>(x); })
+      .Case([&](TanhOp) { return b.create<math::TanhOp>(x); })
+      .Case([&](SigmoidOp) { return sigmoid(x); })
+      .Case([&](ReluOp) { return relu(); })
+      .Case([&](SiluOp) { return b.mul(x, sigmoid(x)); })
+      .Case([&](FloorOp) { return b.create<math::FloorOp>(x); })
+      .Case([&](CeilOp) { return b.create<math::CeilOp>(x); })
+      .Case([&](RoundOp) { return b.create<math::RoundEvenOp>(x); })
+      .Case([&](NotOp) { return b.create<arith::XOrIOp>(x, b.boolean(true)); })
+      .Case([&](IsNaNOp) { return b.create<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x); })
+      .Case([&](GeluOp gelu) { return this->gelu(gelu.getApproximate()); })
+      .Case([&](CastOp cast) { return b.convert(x, type, cast.getTo()); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value ScalarCode::binary(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](AddOp) { return b.add(x, y); })
+      .Case([&](SubOp) { return b.sub(x, y); })
+      .Case([&](MulOp) { return b.mul(x, y); })
+      .Case([&](DivOp) { return divide(x, y); })
+      .Case([&](PowOp pow) { return power(splatValue(pow.getRhs())); })
+      .Case([&](MinOp) { return lesser(); })
+      .Case([&](MaxOp) { return greater(); })
+      .Case([&](ModOp mod) { return modulo(mod.getFmod() != 0); })
+      .Case([&](AndOp) { return b.create<arith::AndIOp>(x, y); })
+      .Case([&](OrOp) { return b.create<arith::OrIOp>(x, y); })
+      .Case([&](XorOp) { return b.create<arith::XOrIOp>(x, y); })
+      .Case([&](EqualOp) { return b.equal(x, y); })
+      .Case([&](LessOp) { return b.less(x, y, isUnsigned); })
+      .Case([&](LessOrEqualOp) { return b.lessOrEqual(x, y, isUnsigned); })
+      .Case([&](GreaterOp) { return b.less(y, x, isUnsigned); })
+      .Case([&](GreaterOrEqualOp) { return b.lessOrEqual(y, x, isUnsigned); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// Whether the scalar code of `op` has a meaning for elements of this type.
+bool acceptsType(Operation *op, Type type) {
+  if (isa<NotOp, AndOp, OrOp, XorOp>(op))
+    return type.isInteger(1);
+  if (isa<SqrtOp, ReciprocalOp, ExpOp, LogOp, SinOp, CosOp, ErfOp, TanhOp, SigmoidOp, SiluOp, FloorOp, CeilOp, RoundOp,
+          IsNaNOp, GeluOp>(op))
+    return isa<FloatType>(type);
+  return true;
+}
+
+} // namespace
+
+LogicalResult transept::formElementwise(FormContext &f, Operation *op) {
+  Value graphResult = op->getResult(0);
+  SmallVector<DimAttr> domain = graphDims(graphResult);
+  SmallVector<Value> inputs;
+  for (Value operand : op->getOperands())
+    inputs.push_back(f.tensor(operand));
+  Type type = graphElementType(op->getOperand(0));
+  if (!acceptsType(op, type))
+    return emitUnsupported(op) << "has elements of type " << type;
+  // A power's exponent may have a type of its own; it is computed in that of the base.
+  bool mixed = isa<PowOp>(op) && isa<FloatType>(type);
+  bool failed = false;
+  Value result = f.map(op->getLoc(), domain, inputs, graphElementType(graphResult),
+                       [&](Body &b, ValueRange indices, ValueRange sources) {
+                         SmallVector<Value> values;
+                         for (auto [operand, input, source] : llvm::zip(op->getOperands(), inputs, sources)) {
+                           ArrayRef<DimAttr> dims = shapeOf(input).getDims();
+                           Value value = b.loadWide(source, broadcastIndices(b, indices, dims, domain));
+                           values.push_back(mixed ? b.convert(value, graphElementType(operand), type) : value);
+                         }
+                         if (isa<WhereOp>(op))
+                           return b.select(values[0], values[1], values[2]);
+                         ScalarCode code(b, type, values);
+                         Value value = values.size() == 1 ? code.unary(op) : code.binary(op);
+                         failed = !value;
+                         return value ? value : b.number(computeType(type), 0);
+                       });
+  if (failed)
+    return emitUnsupported(op) << "has no kernel";
+  f.define(graphResult, result);
+  return success();
+}

@@ -1,0 +1,79 @@
+//===- FormOps.h - graph op to kernel, one function per op --------------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef TRANSEPT_PASSES_FORMOPS_H
+#define TRANSEPT_PASSES_FORMOPS_H
+
+#include "passes/FormContext.h"
+
+namespace mlir::transept {
+
+/// Forms any graph op but the terminator. Emits one error, naming op and node, if it cannot.
+LogicalResult formOp(FormContext &f, Operation *op);
+
+LogicalResult formElementwise(FormContext &f, Operation *op);
+LogicalResult form(FormContext &f, ConstantOp op);
+LogicalResult form(FormContext &f, WeightOp op);
+LogicalResult form(FormContext &f, FillOp op);
+LogicalResult form(FormContext &f, RangeOp op);
+LogicalResult form(FormContext &f, DimValueOp op);
+
+LogicalResult form(FormContext &f, LinearOp op);
+LogicalResult form(FormContext &f, MatMulOp op);
+LogicalResult form(FormContext &f, MatMulIntegerOp op);
+LogicalResult form(FormContext &f, ConvOp op);
+
+LogicalResult form(FormContext &f, ReduceOp op);
+LogicalResult form(FormContext &f, ArgMaxOp op);
+LogicalResult form(FormContext &f, CumSumOp op);
+LogicalResult form(FormContext &f, SoftmaxOp op);
+LogicalResult form(FormContext &f, LayerNormOp op);
+
+LogicalResult form(FormContext &f, ReshapeOp op);
+LogicalResult form(FormContext &f, TransposeOp op);
+LogicalResult form(FormContext &f, BroadcastOp op);
+LogicalResult form(FormContext &f, TileOp op);
+LogicalResult form(FormContext &f, SliceOp op);
+LogicalResult form(FormContext &f, ConcatOp op);
+LogicalResult form(FormContext &f, PadOp op);
+LogicalResult form(FormContext &f, TriluOp op);
+
+LogicalResult form(FormContext &f, GatherOp op);
+LogicalResult form(FormContext &f, GatherElementsOp op);
+LogicalResult form(FormContext &f, GatherNDOp op);
+LogicalResult form(FormContext &f, ScatterNDOp op);
+
+LogicalResult form(FormContext &f, AttentionOp op);
+LogicalResult form(FormContext &f, StateOp op);
+LogicalResult form(FormContext &f, ExportOp op);
+LogicalResult form(FormContext &f, CacheAppendOp op);
+LogicalResult form(FormContext &f, CacheAttentionOp op);
+LogicalResult form(FormContext &f, CrossAttentionOp op);
+LogicalResult form(FormContext &f, SearchHeadOp op);
+
+/// The dims of a graph value.
+SmallVector<DimAttr> graphDims(Value value);
+Type graphElementType(Value value);
+/// The indices at which a tensor of `dims`, broadcast to `result` (aligned at the last axis), is read.
+SmallVector<Value> broadcastIndices(Body &b, ValueRange indices, ArrayRef<DimAttr> dims, ArrayRef<DimAttr> result);
+/// The number every element of a constant has, if it is one and they are all equal.
+std::optional<double> splatValue(Value graphValue);
+/// `op` still has an operand that the shapes phase resolves.
+LogicalResult emitUnresolved(Operation *op);
+
+/// The key and transposition of a weight matrix behind an operand, looking through one transpose.
+struct WeightMatrix {
+  std::string key;
+  RankedTensorType type;   // as stored
+  bool transposed = false; // stored [N, K]
+  int64_t k() const { return type.getDimSize(transposed ? 1 : 0); }
+  int64_t n() const { return type.getDimSize(transposed ? 0 : 1); }
+};
+/// Null where the operand is no constant f32 matrix.
+std::optional<WeightMatrix> weightMatrix(Value graphValue);
+/// input [..., K] times the matrix, plus bias [N] (a kernel tensor) or null. Result [..., N].
+Value formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias);
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_PASSES_FORMOPS_H
