@@ -20,7 +20,8 @@ private:
 };
 
 /// _beam_search of transformers 4.57. Beams that it keeps at -1e9 because they have no hypothesis of their own do not
-/// exist here, so fewer than num_return_sequences hypotheses may come back where the settings exclude almost everything.
+/// exist here, so fewer than num_return_sequences hypotheses may come back where the settings exclude almost
+/// everything.
 class BeamSearch final : public RequestSearch {
 public:
   BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
@@ -31,7 +32,8 @@ private:
   double normalised(double score, int64_t length) const override;
 };
 
-/// The beam search of the 2017 reference implementation (Tensor2Tensor): a set of alive and a set of finished hypotheses.
+/// The beam search of the 2017 reference implementation (Tensor2Tensor): a set of alive and a set of finished
+/// hypotheses.
 class TwoSetSearch final : public RequestSearch {
 public:
   TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)

@@ -10,7 +10,8 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
   std::vector<StepResult> results;
   rows.reserve(capacity);
   results.reserve(capacity);
-  std::vector<int32_t> first(members.size(), -1), previous(members.size(), -1); // a member's first row, this step and the last
+  std::vector<int32_t> first(members.size(), -1),
+      previous(members.size(), -1); // a member's first row, this step and the last
 
   for (;;) {
     rows.clear();
@@ -23,7 +24,8 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       first[i] = static_cast<int32_t>(rows.size());
       for (int32_t row = 0; row < search.rows(); ++row) {
         int32_t parent = search.parent(row);
-        rows.push_back({search.tokens(row), static_cast<int32_t>(i), parent < 0 ? -1 : previous[i] + parent, search.specials(row)});
+        rows.push_back({search.tokens(row), static_cast<int32_t>(i), parent < 0 ? -1 : previous[i] + parent,
+                        search.specials(row)});
       }
     }
     if (rows.empty())

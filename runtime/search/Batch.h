@@ -17,8 +17,8 @@ struct BatchMember {
 };
 
 struct BatchHooks {
-  const std::atomic<bool> *cancelled = nullptr;          // looked at before each step
-  std::function<void(size_t member)> advanced;           // after each step of a member that streams
+  const std::atomic<bool> *cancelled = nullptr; // looked at before each step
+  std::function<void(size_t member)> advanced;  // after each step of a member that streams
 };
 
 /// Steps until all members are done or have failed. Fails as a whole where a step fails or on cancellation.

@@ -23,7 +23,10 @@ Status BeamSearch::select(const StepResult *results) {
       if (chosen_.size() < beams)
         chosen_.push_back(static_cast<int32_t>(i));
     } else if (i < beams && !full) { // only one of the best num_beams candidates can finish
-      finish(candidates_[i], normalised(candidates_[i].score, length), eos ? Finish::Eos : atLimit ? Finish::Length : Finish::Time);
+      finish(candidates_[i], normalised(candidates_[i].score, length),
+             eos       ? Finish::Eos
+             : atLimit ? Finish::Length
+                       : Finish::Time);
     }
   }
 

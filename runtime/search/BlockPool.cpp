@@ -64,7 +64,8 @@ Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
     return {Code::Internal, "more rows than the cache has"};
   std::fill_n(children_.begin(), live_, 0);
   for (const Move &move : moves) {
-    if (move.parent >= live_ || move.position >= capacity_ || move.position != (move.parent < 0 ? 0 : lengths[move.parent]))
+    if (move.parent >= live_ || move.position >= capacity_ ||
+        move.position != (move.parent < 0 ? 0 : lengths[move.parent]))
       return {Code::Internal, "a cache row does not continue its parent"};
     if (move.parent >= 0)
       ++children_[move.parent];

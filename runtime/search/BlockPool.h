@@ -11,8 +11,8 @@
 namespace transept::search {
 
 /// A pool of blocks of 16 places. Position p of a row lives at place p % 16 of the block table[p]; siblings share the
-/// places of their common beginning. A place is free when no live row refers to it, so rows * ceil(capacity / 16) blocks
-/// always suffice. All memory is allocated by the constructor.
+/// places of their common beginning. A place is free when no live row refers to it, so rows * ceil(capacity / 16)
+/// blocks always suffice. All memory is allocated by the constructor.
 class BlockPool {
 public:
   static constexpr int64_t blockPositions = 16;
@@ -20,7 +20,9 @@ public:
   BlockPool(int64_t rows, int64_t capacity, int64_t blocks);
 
   /// Blocks that suffice for `rows` rows of `capacity` positions.
-  static int64_t blocksFor(int64_t rows, int64_t capacity) { return rows * ((capacity + blockPositions - 1) / blockPositions); }
+  static constexpr int64_t blocksFor(int64_t rows, int64_t capacity) {
+    return rows * ((capacity + blockPositions - 1) / blockPositions);
+  }
 
   struct Move {
     int32_t parent;   // row of the previous call that the row continues, -1: a new hypothesis

@@ -16,7 +16,9 @@ namespace {
 
 Status refuse(const std::string &sentence) { return {Code::InvalidInput, sentence}; }
 
-bool isRequestKey(const std::string &key) { return key == "id" || key == "text" || key == "input_ids" || key == "inputs"; }
+bool isRequestKey(const std::string &key) {
+  return key == "id" || key == "text" || key == "input_ids" || key == "inputs";
+}
 
 /// Sources are padded to a multiple of this where padding is possible, so that the session is set up less often.
 constexpr int64_t sourceStep = 8;
@@ -25,20 +27,23 @@ int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 
 } // namespace
 
-Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options,
-                     EncoderInputs inputs)
+Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
+                     GeneratorOptions options, EncoderInputs inputs)
     : model_(model), tokenizer_(std::move(tokenizer)), options_(std::move(options)), inputs_(std::move(inputs)),
       stepper_(std::move(model), options_.threads) {}
 
-Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
+Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model,
+                                                     std::shared_ptr<const Tokenizer> tokenizer,
                                                      GeneratorOptions options) {
   const program::Manifest &manifest = model->manifest();
   if (!manifest.has_generation())
     return Status(Code::InvalidInput, "the artifact is a plain graph without a generation program; use 'transept run'");
   if (manifest.generation().vocabulary() < 1 || manifest.generation().vocabulary() > (1 << 24))
-    return Status(Code::ArtifactRefused, "the artifact states an impossible vocabulary of " + std::to_string(manifest.generation().vocabulary()));
+    return Status(Code::ArtifactRefused, "the artifact states an impossible vocabulary of " +
+                                             std::to_string(manifest.generation().vocabulary()));
   TRANSEPT_ASSIGN(EncoderInputs inputs, EncoderInputs::create(manifest));
-  std::unique_ptr<Generator> generator(new Generator(std::move(model), std::move(tokenizer), std::move(options), std::move(inputs)));
+  std::unique_ptr<Generator> generator(
+      new Generator(std::move(model), std::move(tokenizer), std::move(options), std::move(inputs)));
   const program::Generation &generation = generator->generation();
   if (!generation.settings_json().empty()) {
     json settings = json::parse(generation.settings_json(), nullptr, false);
@@ -78,12 +83,14 @@ Status Generator::limitSource(Request &request, bool fromText) const {
   if (limit <= 0 || length <= limit)
     return Status::success();
   if (!options_.truncate || !request.source.tensors.empty())
-    return {Code::LimitExceeded, "the input has " + std::to_string(length) + (request.source.tensors.empty() ? " tokens" : " positions") +
-                                     ", the model takes " + std::to_string(limit) + "; shorten it or use --overlong truncate"};
+    return {Code::LimitExceeded,
+            "the input has " + std::to_string(length) + (request.source.tensors.empty() ? " tokens" : " positions") +
+                ", the model takes " + std::to_string(limit) + "; shorten it or use --overlong truncate"};
   std::vector<int64_t> &ids = request.source.ids;
   int64_t end = ids.back();
   bool ends = (fromText && tokenizer_->endOfSource() >= 0) ||
-              std::find(request.settings.eosTokenId.begin(), request.settings.eosTokenId.end(), end) != request.settings.eosTokenId.end();
+              std::find(request.settings.eosTokenId.begin(), request.settings.eosTokenId.end(), end) !=
+                  request.settings.eosTokenId.end();
   ids.resize(limit);
   if (ends)
     ids.back() = end;
@@ -95,7 +102,8 @@ Status Generator::limitSource(Request &request, bool fromText) const {
 Status Generator::readSource(const json &object, Request &request) const {
   int given = object.contains("text") + object.contains("input_ids") + object.contains("inputs");
   if (given != 1)
-    return refuse(given ? "give only one of 'text', 'input_ids' and 'inputs'" : "the request has none of 'text', 'input_ids' and 'inputs'");
+    return refuse(given ? "give only one of 'text', 'input_ids' and 'inputs'"
+                        : "the request has none of 'text', 'input_ids' and 'inputs'");
   if (object.contains("text")) {
     if (!object["text"].is_string())
       return refuse("'text' must be a string");
@@ -107,8 +115,10 @@ Status Generator::readSource(const json &object, Request &request) const {
     if (!ids.is_array())
       return refuse("'input_ids' must be a list of token ids");
     for (const json &id : ids) {
-      if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX) || id.get<int64_t>() < 0)
-        return refuse("'input_ids' has an element that is no token id at index " + std::to_string(request.source.ids.size()));
+      if (!id.is_number_integer() || (id.is_number_unsigned() && id.get<uint64_t>() > INT32_MAX) ||
+          id.get<int64_t>() < 0)
+        return refuse("'input_ids' has an element that is no token id at index " +
+                      std::to_string(request.source.ids.size()));
       request.source.ids.push_back(id.get<int64_t>());
     }
   } else {
@@ -140,13 +150,16 @@ Status Generator::parseText(const std::string &text, const json &flags, Request 
 }
 
 Status Generator::run(const std::vector<Request *> &requests) {
+  std::map<const Request *, size_t> order;
+  for (size_t i = 0; i < requests.size(); ++i)
+    order[requests[i]] = i;
   // Like lengths together: padding is computed too. Only what may share a batch does.
   auto group = [&](const Request &request) {
     std::string key = inputs_.shapeKey(request.source);
     if (!stepper_.incremental())
       key += " prompt " + std::to_string(request.settings.prompt().size());
     if (request.settings.stream)
-      key += " stream " + std::to_string(&request - requests.front()); // alone, so that it is not held up
+      key += " stream " + std::to_string(order[&request]); // alone, so that it is not held up
     // Padding is filled with one id.
     return key + " pad " + std::to_string(padOf(request.settings));
   };
@@ -154,11 +167,15 @@ Status Generator::run(const std::vector<Request *> &requests) {
   for (Request *request : requests)
     if (request->status.ok())
       groups[group(*request)].push_back(request);
-  int64_t most = std::max<int64_t>(1, inputs_.fixedBatch() ? std::min(options_.batch, inputs_.fixedBatch()) : options_.batch);
+  int64_t most =
+      std::max<int64_t>(1, inputs_.fixedBatch() ? std::min(options_.batch, inputs_.fixedBatch()) : options_.batch);
   for (auto &[key, members] : groups) {
-    std::stable_sort(members.begin(), members.end(), [](const Request *a, const Request *b) { return a->inputTokens < b->inputTokens; });
+    std::sort(members.begin(), members.end(), [&](const Request *a, const Request *b) {
+      return a->inputTokens != b->inputTokens ? a->inputTokens < b->inputTokens : order[a] < order[b];
+    });
     for (size_t begin = 0; begin < members.size(); begin += most) {
-      std::vector<Request *> batch(members.begin() + begin, members.begin() + std::min<size_t>(members.size(), begin + most));
+      std::vector<Request *> batch(members.begin() + begin,
+                                   members.begin() + std::min<size_t>(members.size(), begin + most));
       TRANSEPT_TRY(runBatch(batch));
     }
   }
@@ -188,7 +205,8 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
   bool ids = batch[0]->source.tensors.empty();
   for (Request *request : batch) {
     request->hypotheses.clear();
-    searches.push_back(RequestSearch::create(request->settings, stepper_.vocabulary(), positions(), stepper_.incremental()));
+    searches.push_back(
+        RequestSearch::create(request->settings, stepper_.vocabulary(), positions(), stepper_.incremental()));
     const RequestSearch &search = *searches.back();
     members.push_back({searches.back().get(), {}});
     sources.push_back(&request->source);
@@ -203,7 +221,8 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
     demand.source = inputs_.fixedLength();
   else if (ids && inputs_.pads()) {
     int64_t limit = generation().source_limit();
-    demand.source = limit > 0 ? std::min(roundUp(demand.source, sourceStep), limit) : roundUp(demand.source, sourceStep);
+    demand.source =
+        limit > 0 ? std::min(roundUp(demand.source, sourceStep), limit) : roundUp(demand.source, sourceStep);
   }
   // Few different batch sizes, for the same reason.
   demand.batch = inputs_.fixedBatch();
@@ -212,7 +231,8 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
       demand.batch = std::min(demand.batch * 2, std::max<int64_t>(options_.batch, batch.size()));
 
   TRANSEPT_TRY(stepper_.prepare(demand));
-  TRANSEPT_ASSIGN(RunArguments arguments, inputs_.assemble(sources, demand.batch, demand.source, padOf(batch[0]->settings)));
+  TRANSEPT_ASSIGN(RunArguments arguments,
+                  inputs_.assemble(sources, demand.batch, demand.source, padOf(batch[0]->settings)));
   TRANSEPT_TRY(stepper_.encode(arguments));
 
   BatchHooks hooks;
@@ -239,9 +259,11 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
   }
   return Status::success();
 } catch (const std::bad_alloc &) {
-  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) + " requests; lower max_length, num_beams or the batch"};
+  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) +
+                                 " requests; lower max_length, num_beams or the batch"};
 } catch (const std::length_error &) {
-  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) + " requests; lower max_length, num_beams or the batch"};
+  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) +
+                                 " requests; lower max_length, num_beams or the batch"};
 }
 
 ordered_json Generator::answer(const Request &request) const {
@@ -289,7 +311,8 @@ Result<std::string> generate(Generator &generator, const std::string &text) {
   for (const Request &request : requests) {
     if (single && !request.status.ok())
       return request.status;
-    answers.push_back(request.status.ok() ? generator.answer(request) : Generator::errorAnswer(request, request.status));
+    answers.push_back(request.status.ok() ? generator.answer(request)
+                                          : Generator::errorAnswer(request, request.status));
   }
   return (single ? answers[0] : answers).dump(-1, ' ', false, json::error_handler_t::replace);
 }

@@ -20,8 +20,8 @@
 namespace transept::search {
 
 struct GeneratorOptions {
-  int threads = 0;    // as in SessionOptions
-  int64_t batch = 16; // most sources computed together
+  int threads = 0;       // as in SessionOptions
+  int64_t batch = 16;    // most sources computed together
   bool truncate = false; // cut sources that are too long, instead of refusing them
   /// Reads the file a request names under "inputs"; without it such requests are refused.
   std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
@@ -48,12 +48,12 @@ struct Request {
 class Generator {
 public:
   /// `tokenizer` may be null: requests then need ids. Refuses models without a generation program.
-  static Result<std::unique_ptr<Generator>> create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
-                                                   GeneratorOptions options);
+  static Result<std::unique_ptr<Generator>>
+  create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options);
 
-  /// Reads a request: "text", "input_ids" or "inputs", optionally "id", and settings over `flags` (an object of settings,
-  /// may be null) over the model's own. Fails with Code::InvalidInput, or Code::LimitExceeded for a source too long.
-  /// `id` is set even where the rest fails, if there is one.
+  /// Reads a request: "text", "input_ids" or "inputs", optionally "id", and settings over `flags` (an object of
+  /// settings, may be null) over the model's own. Fails with Code::InvalidInput, or Code::LimitExceeded for a source
+  /// too long. `id` is set even where the rest fails, if there is one.
   Status parse(const nlohmann::json &object, const nlohmann::json &flags, Request &request) const;
   /// A request for a text alone.
   Status parseText(const std::string &text, const nlohmann::json &flags, Request &request) const;
@@ -77,7 +77,8 @@ public:
   static int64_t padOf(const Settings &settings);
 
 private:
-  Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options, EncoderInputs inputs);
+  Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options,
+            EncoderInputs inputs);
   Status applySettings(const nlohmann::json &object, const nlohmann::json &flags, Settings &settings) const;
   Status readSource(const nlohmann::json &object, Request &request) const;
   Status limitSource(Request &request, bool fromText) const;

@@ -88,7 +88,8 @@ Status RequestSearch::advance(const StepResult *results) {
 }
 
 bool RequestSearch::timeIsUp() const {
-  return settings_.maxTime > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > settings_.maxTime;
+  return settings_.maxTime > 0 &&
+         std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > settings_.maxTime;
 }
 
 Status RequestSearch::nothingAllowed() const {
@@ -158,7 +159,8 @@ void RequestSearch::continueWith(const std::vector<int32_t> &chosen) {
     std::copy_n(from.begin() + candidate.row * limit_, length_, to.begin() + row * limit_);
     to[row * limit_ + length_] = candidate.token;
     if (settings_.returnTokenScores) {
-      std::copy_n(scoreBank_[current_].begin() + candidate.row * limit_, length_, scoreBank_[1 - current_].begin() + row * limit_);
+      std::copy_n(scoreBank_[current_].begin() + candidate.row * limit_, length_,
+                  scoreBank_[1 - current_].begin() + row * limit_);
       scoreBank_[1 - current_][row * limit_ + length_] = candidate.score - live_[candidate.row].score;
     }
     nextLive_.push_back({candidate.score, candidate.row});
@@ -177,10 +179,12 @@ void RequestSearch::finish(const Candidate &candidate, double score, Finish how)
   std::copy_n(bank_[current_].begin() + candidate.row * limit_, length_, finishedTokens_.begin() + slot * limit_);
   finishedTokens_[slot * limit_ + length_] = candidate.token;
   if (settings_.returnTokenScores) {
-    std::copy_n(scoreBank_[current_].begin() + candidate.row * limit_, length_, finishedScores_.begin() + slot * limit_);
+    std::copy_n(scoreBank_[current_].begin() + candidate.row * limit_, length_,
+                finishedScores_.begin() + slot * limit_);
     finishedScores_[slot * limit_ + length_] = candidate.score - live_[candidate.row].score;
   }
-  auto place = std::find_if(finished_.begin(), finished_.end(), [&](const Finished &other) { return score > other.score; });
+  auto place =
+      std::find_if(finished_.begin(), finished_.end(), [&](const Finished &other) { return score > other.score; });
   finished_.insert(place, {score, slot, length_ + 1, how});
   if (finished_.size() > beams) {
     freeSlots_.push_back(finished_.back().slot);
@@ -219,10 +223,13 @@ std::vector<Hypothesis> RequestSearch::hypotheses() const {
       hypothesis.tokenScores.assign(scores + prompt_, scores + length);
     list.push_back(std::move(hypothesis));
   };
-  auto at = [&](const std::vector<double> &bank, int64_t row) { return bank.empty() ? nullptr : bank.data() + row * limit_; };
+  auto at = [&](const std::vector<double> &bank, int64_t row) {
+    return bank.empty() ? nullptr : bank.data() + row * limit_;
+  };
   if (returnsLive()) {
     for (int32_t row = 0; row < rows(); ++row)
-      add(tokens(row).data(), at(scoreBank_[current_], row), length_, normalised(live_[row].score, length_), liveFinish_);
+      add(tokens(row).data(), at(scoreBank_[current_], row), length_, normalised(live_[row].score, length_),
+          liveFinish_);
   } else {
     for (const Finished &f : finished_)
       add(finishedTokens_.data() + f.slot * limit_, at(finishedScores_, f.slot), f.length, f.score, f.finish);

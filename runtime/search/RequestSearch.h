@@ -44,7 +44,9 @@ public:
   void prepare();
 
   int32_t rows() const { return static_cast<int32_t>(live_.size()); }
-  Span<const int64_t> tokens(int32_t row) const { return {bank_[current_].data() + row * limit_, static_cast<size_t>(length_)}; }
+  Span<const int64_t> tokens(int32_t row) const {
+    return {bank_[current_].data() + row * limit_, static_cast<size_t>(length_)};
+  }
   /// The row of the previous step that this one continues, -1 for the first step.
   int32_t parent(int32_t row) const { return live_[row].parent; }
   Span<const int32_t> specials(int32_t row) const { return sets_[row].tokens; }
@@ -84,7 +86,8 @@ protected:
   virtual bool returnsLive() const { return false; }
   virtual double normalised(double score, int64_t length) const = 0;
 
-  /// The best `count` continuations by total log-probability; ties: lower row, then lower token. Excluded ones are left out.
+  /// The best `count` continuations by total log-probability; ties: lower row, then lower token. Excluded ones are left
+  /// out.
   void gather(const StepResult *results, int64_t count);
   /// Makes `chosen` (of candidates_) the live hypotheses, one token longer.
   void continueWith(const std::vector<int32_t> &chosen);
@@ -106,7 +109,7 @@ protected:
   std::vector<int32_t> chosen_;
   std::vector<Finished> finished_; // best first
   std::vector<int32_t> freeSlots_;
-  std::vector<int64_t> bank_[2], finishedTokens_; // [num_beams][limit]
+  std::vector<int64_t> bank_[2], finishedTokens_;     // [num_beams][limit]
   std::vector<double> scoreBank_[2], finishedScores_; // token scores, same shape; empty unless asked for
   int current_ = 0;
   bool done_ = false;

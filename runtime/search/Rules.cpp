@@ -10,7 +10,7 @@ constexpr double excluded = -std::numeric_limits<double>::infinity();
 }
 
 Rules::Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vocabulary)
-    : settings_(settings), prompt_(prompt), limit_(limit), vocabulary_(vocabulary), marks_(vocabulary) {
+    : settings_(settings), limit_(limit), marks_(vocabulary) {
   minLength_ = settings.minNewTokens ? prompt + *settings.minNewTokens : settings.minLength;
   beginIndex_ = prompt;
   if (prompt == 1 && settings.forcedBosTokenId)
@@ -75,7 +75,8 @@ void Rules::collect(Span<const int64_t> h, SpecialSet &set) {
           mark(h[i + g - 1], Ban, set);
     for (const std::vector<int64_t> &word : s.badWordsIds) {
       int64_t length = static_cast<int64_t>(word.size());
-      if (length == 1 ? !isEos(word[0]) : length <= n && std::equal(word.begin(), word.end() - 1, h.end() - (length - 1)))
+      if (length == 1 ? !isEos(word[0])
+                      : length <= n && std::equal(word.begin(), word.end() - 1, h.end() - (length - 1)))
         mark(word.back(), Ban, set);
     }
     if (n < minLength_)

@@ -15,7 +15,7 @@ namespace transept::search {
 
 /// The special set of a row and what happens to it. Memory is kept between uses.
 struct SpecialSet {
-  std::vector<int32_t> tokens; // ascending, each once
+  std::vector<int32_t> tokens;  // ascending, each once
   std::vector<uint8_t> actions; // of Rules::Action, one per token
   bool forced = false;          // all tokens outside the set are excluded
 };
@@ -46,9 +46,9 @@ private:
   void mark(int64_t token, Action action, SpecialSet &set);
 
   const Settings &settings_;
-  int64_t prompt_, limit_, vocabulary_, capacity_ = 0;
-  int64_t minLength_ = 0;  // no end token below this length
-  int64_t beginIndex_ = 0; // length at which begin_suppress_tokens acts
+  int64_t limit_, capacity_ = 0;
+  int64_t minLength_ = 0;      // no end token below this length
+  int64_t beginIndex_ = 0;     // length at which begin_suppress_tokens acts
   std::vector<uint8_t> marks_; // actions by token, zero between calls
 };
 

@@ -34,7 +34,8 @@ Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
     else if (name == "topk")
       value = demand.topk;
     else
-      return Status(Code::ArtifactRefused, "this runtime does not know the generation symbol '" + printable(name, 60) + "'");
+      return Status(Code::ArtifactRefused,
+                    "this runtime does not know the generation symbol '" + printable(name, 60) + "'");
     values.push_back({name, value});
   }
   return values;
@@ -50,9 +51,10 @@ Status SessionStepper::prepare(const Demand &demand) {
     next.specials = std::max(next.specials, have_.specials);
     next.topk = std::max(next.topk, have_.topk);
   }
-  bool same = session_ && next.batch == have_.batch && next.source == have_.source && next.rows == have_.rows &&
-              roundUp(next.positions, BlockPool::blockPositions) == roundUp(have_.positions, BlockPool::blockPositions) &&
-              next.specials == have_.specials && next.topk == have_.topk;
+  bool same =
+      session_ && next.batch == have_.batch && next.source == have_.source && next.rows == have_.rows &&
+      roundUp(next.positions, BlockPool::blockPositions) == roundUp(have_.positions, BlockPool::blockPositions) &&
+      next.specials == have_.specials && next.topk == have_.topk;
   if (!same) {
     auto setUp = [&](const Demand &wanted) -> Status {
       TRANSEPT_ASSIGN(SymbolValues values, symbols(wanted));
@@ -86,8 +88,10 @@ Status SessionStepper::bind() {
     using Element = std::remove_const_t<std::remove_pointer_t<std::remove_reference_t<decltype(pointer)>>>;
     TensorView view = session_->state(name);
     pointer = view.as<Element>();
-    if (status.ok() && !(optional && !view.data) && (!pointer || view.bytes < elements * static_cast<int64_t>(sizeof(Element))))
-      status = {Code::ArtifactRefused, "the artifact's state '" + std::string(name) + "' is missing, too small or of another type"};
+    if (status.ok() && !(optional && !view.data) &&
+        (!pointer || view.bytes < elements * static_cast<int64_t>(sizeof(Element))))
+      status = {Code::ArtifactRefused,
+                "the artifact's state '" + std::string(name) + "' is missing, too small or of another type"};
   };
   int64_t capacity = roundUp(have_.positions, BlockPool::blockPositions);
   headBlocks_ = (vocabulary() + headBlockTokens - 1) / headBlockTokens;
@@ -130,7 +134,8 @@ Status SessionStepper::step(Span<const StepRow> rows) {
     int32_t *special = special_ + row * have_.specials;
     if (static_cast<int64_t>(from.specials.size()) > have_.specials)
       return {Code::Internal, "more special tokens than the session was set up for"};
-    std::fill_n(std::copy(from.specials.begin(), from.specials.end(), special), have_.specials - from.specials.size(), -1);
+    std::fill_n(std::copy(from.specials.begin(), from.specials.end(), special), have_.specials - from.specials.size(),
+                -1);
     if (incremental()) {
       token_[row] = from.tokens[position];
       position_[row] = position;

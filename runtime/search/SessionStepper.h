@@ -15,9 +15,9 @@ namespace transept::search {
 
 /// What a batch needs; the generation symbols follow from it.
 struct Demand {
-  int64_t batch = 1;    // source slots, exact
-  int64_t source = 0;   // source positions, exact; 0 where the model fixes them
-  int64_t rows = 1;     // this many or more, as the others
+  int64_t batch = 1;     // source slots, exact
+  int64_t source = 0;    // source positions, exact; 0 where the model fixes them
+  int64_t rows = 1;      // this many or more, as the others
   int64_t positions = 1; // target positions that are computed
   int64_t specials = 1;
   int64_t topk = 1;

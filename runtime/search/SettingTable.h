@@ -26,8 +26,8 @@ struct SettingRow {
 
 struct RefusedRow {
   const char *name;
-  std::string off;    // JSON list of the values that mean "off", or "*" for a key without influence on results
-  const char *advice; // completes "is not implemented; …"
+  std::string off;       // JSON list of the values that mean "off", or "*" for a key without influence on results
+  const char *advice;    // completes "is not implemented; …"
   bool sampling = false; // without meaning unless do_sample is on
 };
 

@@ -16,8 +16,10 @@ Status refuse(const std::string &sentence) { return {Code::InvalidInput, sentenc
 std::string shown(const json &value) {
   // Nesting is bounded before a value is printed: dump() recurses.
   if (value.is_object() || (value.is_array() && std::any_of(value.begin(), value.end(), [](const json &element) {
-        return element.is_structured() && std::any_of(element.begin(), element.end(), [](const json &inner) { return inner.is_structured(); });
-      })))
+                              return element.is_structured() &&
+                                     std::any_of(element.begin(), element.end(),
+                                                 [](const json &inner) { return inner.is_structured(); });
+                            })))
     return value.is_object() ? "an object" : "a nested list";
   return printable(value.dump(-1, ' ', false, json::error_handler_t::replace), 60);
 }
@@ -37,7 +39,9 @@ struct Reader {
   const SettingRow &row;
   const json &value;
 
-  bool inRange(double number) const { return std::isfinite(number) && number >= row.least && !(row.open && number == row.least); }
+  bool inRange(double number) const {
+    return std::isfinite(number) && number >= row.least && !(row.open && number == row.least);
+  }
 
   bool tokens(std::vector<int64_t> &out, const json &list) const {
     if (!list.is_array())
@@ -203,7 +207,8 @@ const std::vector<SettingInfo> &settingInfos() {
     for (const SettingRow &row : settingRows())
       list.push_back({row.name, row.values, row.summary, true});
     for (const RefusedRow &row : refusedRows())
-      list.push_back({row.name, row.off == "*" ? "anything" : "only " + row.off.substr(1, row.off.size() - 2), row.advice, false});
+      list.push_back(
+          {row.name, row.off == "*" ? "anything" : "only " + row.off.substr(1, row.off.size() - 2), row.advice, false});
     return list;
   }();
   return infos;
@@ -289,7 +294,8 @@ Status checkSettings(const Settings &s, int64_t vocabulary, int64_t positions) {
   for (const ForcedToken &forced : s.forcedDecoderIds)
     TRANSEPT_TRY(known("forced_decoder_ids", forced.token));
   // pad_token_id and bos_token_id are never fed nor produced here.
-  for (auto [name, token] : {std::pair{"decoder_start_token_id", s.decoderStartTokenId}, {"forced_bos_token_id", s.forcedBosTokenId}})
+  for (auto [name, token] :
+       {std::pair{"decoder_start_token_id", s.decoderStartTokenId}, {"forced_bos_token_id", s.forcedBosTokenId}})
     if (token)
       TRANSEPT_TRY(known(name, *token));
 
@@ -303,10 +309,11 @@ Status checkSettings(const Settings &s, int64_t vocabulary, int64_t positions) {
     return refuse("the decoder prompt has " + std::to_string(prompt) + " tokens, but 'max_length' is " +
                   std::to_string(s.lengthLimit(prompt)) + "; raise it or set 'max_new_tokens'");
   if (s.numReturnSequences > s.numBeams)
-    return refuse("'num_return_sequences' (" + std::to_string(s.numReturnSequences) + ") is greater than 'num_beams' (" +
-                  std::to_string(s.numBeams) + ")");
+    return refuse("'num_return_sequences' (" + std::to_string(s.numReturnSequences) +
+                  ") is greater than 'num_beams' (" + std::to_string(s.numBeams) + ")");
   if (s.numBeams > vocabulary)
-    return refuse("'num_beams' (" + std::to_string(s.numBeams) + ") is greater than the vocabulary (" + std::to_string(vocabulary) + ")");
+    return refuse("'num_beams' (" + std::to_string(s.numBeams) + ") is greater than the vocabulary (" +
+                  std::to_string(vocabulary) + ")");
   return Status::success();
 }
 

@@ -14,7 +14,8 @@ Status refuse(const std::string &sentence) { return {Code::InvalidInput, sentenc
 std::string quoted(const std::string &name) { return "'" + printable(name, 80) + "'"; }
 
 /// Writes integers as the input's own type.
-Status fillIntegers(std::vector<uint8_t> &bytes, const std::string &name, DType dtype, const std::vector<int64_t> &values) {
+Status fillIntegers(std::vector<uint8_t> &bytes, const std::string &name, DType dtype,
+                    const std::vector<int64_t> &values) {
   int64_t size = dtypeSize(dtype);
   bytes.resize(values.size() * size);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -39,7 +40,8 @@ Status fillIntegers(std::vector<uint8_t> &bytes, const std::string &name, DType 
       *to = static_cast<uint8_t>(values[i]);
       break;
     default:
-      return refuse("the encoder's input " + quoted(name) + " is of type " + dtypeName(dtype) + "; give it with 'inputs'");
+      return refuse("the encoder's input " + quoted(name) + " is of type " + dtypeName(dtype) +
+                    "; give it with 'inputs'");
     }
   }
   return Status::success();
@@ -139,15 +141,17 @@ Status EncoderInputs::check(const Source &source) const {
     if (tensor.dtype != buffer->dtype())
       return refuse("input " + quoted(tensor.name) + " is of type " + dtypeName(tensor.dtype) + ", the encoder takes " +
                     dtypeName(buffer->dtype()));
-    bool fits = static_cast<int>(tensor.dims.size()) == buffer->dims_size() && !tensor.dims.empty() && tensor.dims[0] == 1;
+    bool fits =
+        static_cast<int>(tensor.dims.size()) == buffer->dims_size() && !tensor.dims.empty() && tensor.dims[0] == 1;
     if (!fits)
-      return refuse("input " + quoted(tensor.name) + " has shape " + shapeText(tensor.dims) + "; a request holds one source, shape [1, ...] of rank " +
-                    std::to_string(buffer->dims_size()));
+      return refuse("input " + quoted(tensor.name) + " has shape " + shapeText(tensor.dims) +
+                    "; a request holds one source, shape [1, ...] of rank " + std::to_string(buffer->dims_size()));
   }
   return hasMain ? Status::success() : refuse("'inputs' lacks the encoder's main input " + name);
 }
 
-void EncoderInputs::fillMask(std::vector<uint8_t> &bytes, Span<const Source *const> sources, int64_t batch, int64_t length) const {
+void EncoderInputs::fillMask(std::vector<uint8_t> &bytes, Span<const Source *const> sources, int64_t batch,
+                             int64_t length) const {
   std::vector<int64_t> marks(batch * length);
   for (int64_t slot = 0; slot < batch; ++slot) {
     const Source &source = *sources[slot < static_cast<int64_t>(sources.size()) ? slot : 0];
@@ -159,10 +163,13 @@ void EncoderInputs::fillMask(std::vector<uint8_t> &bytes, Span<const Source *con
   (void)fillIntegers(bytes, mask_->name(), mask_->dtype(), marks);
 }
 
-Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, int64_t batch, int64_t length, int64_t pad) {
+Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, int64_t batch, int64_t length,
+                                             int64_t pad) {
   const Source &first = *sources[0];
   inputs_.clear();
-  auto slotOf = [&](int64_t slot) -> const Source & { return *sources[slot < static_cast<int64_t>(sources.size()) ? slot : 0]; };
+  auto slotOf = [&](int64_t slot) -> const Source & {
+    return *sources[slot < static_cast<int64_t>(sources.size()) ? slot : 0];
+  };
   if (first.tensors.empty()) {
     std::vector<int64_t> ids(batch * length, pad);
     for (int64_t slot = 0; slot < batch; ++slot)
@@ -171,7 +178,8 @@ Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, 
     TRANSEPT_TRY(fillIntegers(input.bytes, input.name, input.dtype, ids));
   } else {
     for (size_t i = 0; i < first.tensors.size(); ++i) {
-      Input &input = inputs_.emplace_back(Input{first.tensors[i].name, first.tensors[i].dtype, first.tensors[i].dims, {}});
+      Input &input =
+          inputs_.emplace_back(Input{first.tensors[i].name, first.tensors[i].dtype, first.tensors[i].dims, {}});
       input.dims[0] = batch;
       for (int64_t slot = 0; slot < batch; ++slot) {
         const std::vector<uint8_t> &bytes = slotOf(slot).tensors[i].bytes;
@@ -180,7 +188,8 @@ Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, 
     }
     length = this->length(first);
   }
-  bool hasMask = std::any_of(inputs_.begin(), inputs_.end(), [&](const Input &input) { return mask_ && input.name == mask_->name(); });
+  bool hasMask = std::any_of(inputs_.begin(), inputs_.end(),
+                             [&](const Input &input) { return mask_ && input.name == mask_->name(); });
   if (mask_ && !hasMask) {
     Input &input = inputs_.emplace_back(Input{mask_->name(), mask_->dtype(), {batch, length}, {}});
     const std::vector<int64_t> probe(1); // refuses a type without marks
@@ -189,7 +198,8 @@ Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, 
   }
   RunArguments arguments;
   for (const Input &input : inputs_)
-    arguments.inputs.push_back({input.name, input.dtype, input.dims, input.bytes.data(), static_cast<int64_t>(input.bytes.size())});
+    arguments.inputs.push_back(
+        {input.name, input.dtype, input.dims, input.bytes.data(), static_cast<int64_t>(input.bytes.size())});
   return arguments;
 }
 

@@ -35,11 +35,13 @@ public:
   /// Whether sources of different length may share a batch.
   bool pads() const { return mask_ != nullptr && !generation_->equal_lengths(); }
   bool takesIds() const;
-  /// Source positions: of ids their number, of tensors the extent that the symbol `source` stands for, 0 where it is fixed.
+  /// Source positions: of ids their number, of tensors the extent that the symbol `source` stands for, 0 where it is
+  /// fixed.
   int64_t length(const Source &source) const;
   /// Sources with equal keys have equal shapes.
   std::string shapeKey(const Source &source) const;
-  /// Names, types and shapes fit the encoder; ids are not empty and not negative. `limit` as in Generation.source_limit.
+  /// Names, types and shapes fit the encoder; ids are not empty and not negative. `limit` as in
+  /// Generation.source_limit.
   Status check(const Source &source) const;
   /// Extent of the batch where the graph fixes it, else 0; likewise of ids along the source.
   int64_t fixedBatch() const { return fixedBatch_; }

@@ -11,21 +11,21 @@ namespace transept::search {
 
 /// A live hypothesis; the step computes the scores of the token after it.
 struct StepRow {
-  Span<const int64_t> tokens; // the hypothesis so far, prompt included
-  int32_t source = 0;         // source slot of its request
-  int32_t parent = -1;        // row of the previous step that it continues by one token; -1: a new one of one token
+  Span<const int64_t> tokens;   // the hypothesis so far, prompt included
+  int32_t source = 0;           // source slot of its request
+  int32_t parent = -1;          // row of the previous step that it continues by one token; -1: a new one of one token
   Span<const int32_t> specials; // ascending; kept apart from the best tokens
 };
 
 /// Pointers are valid until the next step.
 struct StepResult {
-  double logSum = 0;                // log of the sum of exponentials over the whole vocabulary
-  const float *values = nullptr;    // the largest raw logits outside the special set, descending, ties: lower token first
-  const int32_t *tokens = nullptr;  // their tokens
-  int32_t count = 0;                // as many as the session was set up for, fewer where the vocabulary ends
-  const float *specials = nullptr;  // raw logits of the special tokens, in their order
-  const float *logits = nullptr;    // raw logits of the vocabulary outside the special set; null where not kept
-  bool finite = true;               // false: a logit is not a number, or +infinity
+  double logSum = 0;             // log of the sum of exponentials over the whole vocabulary
+  const float *values = nullptr; // the largest raw logits outside the special set, descending, ties: lower token first
+  const int32_t *tokens = nullptr; // their tokens
+  int32_t count = 0;               // as many as the session was set up for, fewer where the vocabulary ends
+  const float *specials = nullptr; // raw logits of the special tokens, in their order
+  const float *logits = nullptr;   // raw logits of the vocabulary outside the special set; null where not kept
+  bool finite = true;              // false: a logit is not a number, or +infinity
 };
 
 class Stepper {

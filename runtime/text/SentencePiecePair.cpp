@@ -21,11 +21,35 @@ void replaceAll(std::string &text, std::string_view from, std::string_view to) {
 
 /// Bytes of a character that str.strip() of Python removes, at the beginning of `text`; 0 where there is none.
 size_t spaceAt(std::string_view text) {
-  static constexpr std::string_view spaces[] = {
-      " ", "\t", "\n", "\v", "\f", "\r", "\x1C", "\x1D", "\x1E", "\x1F", "\xC2\x85", "\xC2\xA0", "\xE1\x9A\x80",
-      "\xE2\x80\x80", "\xE2\x80\x81", "\xE2\x80\x82", "\xE2\x80\x83", "\xE2\x80\x84", "\xE2\x80\x85", "\xE2\x80\x86",
-      "\xE2\x80\x87", "\xE2\x80\x88", "\xE2\x80\x89", "\xE2\x80\x8A", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x80\xAF",
-      "\xE2\x81\x9F", "\xE3\x80\x80"};
+  static constexpr std::string_view spaces[] = {" ",
+                                                "\t",
+                                                "\n",
+                                                "\v",
+                                                "\f",
+                                                "\r",
+                                                "\x1C",
+                                                "\x1D",
+                                                "\x1E",
+                                                "\x1F",
+                                                "\xC2\x85",
+                                                "\xC2\xA0",
+                                                "\xE1\x9A\x80",
+                                                "\xE2\x80\x80",
+                                                "\xE2\x80\x81",
+                                                "\xE2\x80\x82",
+                                                "\xE2\x80\x83",
+                                                "\xE2\x80\x84",
+                                                "\xE2\x80\x85",
+                                                "\xE2\x80\x86",
+                                                "\xE2\x80\x87",
+                                                "\xE2\x80\x88",
+                                                "\xE2\x80\x89",
+                                                "\xE2\x80\x8A",
+                                                "\xE2\x80\xA8",
+                                                "\xE2\x80\xA9",
+                                                "\xE2\x80\xAF",
+                                                "\xE2\x81\x9F",
+                                                "\xE3\x80\x80"};
   for (std::string_view space : spaces)
     if (text.substr(0, space.size()) == space)
       return space.size();
@@ -57,7 +81,8 @@ std::string contentOf(const json &token) {
 
 Status load(sentencepiece::SentencePieceProcessor &processor, const TokenizerFile &file) {
   auto status = processor.LoadFromSerializedProto({file.bytes.data(), file.bytes.size()});
-  return status.ok() ? Status::success() : refuse("'" + file.name + "' is no SentencePiece model: " + printable(status.ToString()));
+  return status.ok() ? Status::success()
+                     : refuse("'" + file.name + "' is no SentencePiece model: " + printable(status.ToString()));
 }
 
 Status loadVocabulary(std::unordered_map<std::string, int64_t> &ids, const TokenizerFile &file) {
@@ -75,7 +100,8 @@ Status loadVocabulary(std::unordered_map<std::string, int64_t> &ids, const Token
 
 } // namespace
 
-Result<std::unique_ptr<Tokenizer>> SentencePiecePair::create(const std::vector<TokenizerFile> &files, const std::string &configJson) {
+Result<std::unique_ptr<Tokenizer>> SentencePiecePair::create(const std::vector<TokenizerFile> &files,
+                                                             const std::string &configJson) {
   std::unique_ptr<SentencePiecePair> pair(new SentencePiecePair);
   auto file = [&](const char *name) -> const TokenizerFile * {
     auto found = std::find_if(files.begin(), files.end(), [&](const TokenizerFile &f) { return f.name == name; });
@@ -118,7 +144,8 @@ Status SentencePiecePair::readConfig(const std::string &text) {
   json config = json::parse(text, nullptr, false);
   if (!config.is_object())
     return refuse("the tokenizer's configuration is no JSON object");
-  for (auto [name, piece] : {std::pair{"unk_token", &unknownPiece_}, {"eos_token", &endPiece_}, {"pad_token", &padPiece_}})
+  for (auto [name, piece] :
+       {std::pair{"unk_token", &unknownPiece_}, {"eos_token", &endPiece_}, {"pad_token", &padPiece_}})
     if (config.contains(name) && !contentOf(config[name]).empty())
       *piece = contentOf(config[name]);
   if (config.contains("clean_up_tokenization_spaces"))
@@ -134,7 +161,8 @@ Status SentencePiecePair::readConfig(const std::string &text) {
         return refuse("the tokenizer's configuration has a malformed added token '" + printable(key, 60) + "'");
       for (const char *part : {"lstrip", "rstrip", "single_word"})
         if (token.is_object() && token.contains(part) && token[part] == true)
-          return {Code::Unsupported, "added token '" + printable(content, 60) + "' has \"" + part + "\": true, which is not implemented"};
+          return {Code::Unsupported,
+                  "added token '" + printable(content, 60) + "' has \"" + part + "\": true, which is not implemented"};
       bool special = token.is_object() && token.contains("special") && token["special"] == true;
       added_[content] = added_[content] || special;
       sourceIds_.emplace(content, std::stoll(key));
@@ -151,7 +179,8 @@ std::string_view SentencePiecePair::addedToken(std::string_view text) const {
   return longest;
 }
 
-Result<std::vector<int64_t>> SentencePiecePair::encode(std::string_view text, const Processor &processor, const Vocabulary &vocabulary) const {
+Result<std::vector<int64_t>> SentencePiecePair::encode(std::string_view text, const Processor &processor,
+                                                       const Vocabulary &vocabulary) const {
   std::vector<int64_t> ids;
   auto add = [&](const std::string &piece) {
     auto found = vocabulary.find(piece);
@@ -204,7 +233,8 @@ std::string SentencePiecePair::decode(Span<const int64_t> ids) const {
     pieces.clear();
   };
   for (int64_t id : ids) {
-    const std::string &piece = id >= 0 && static_cast<size_t>(id) < pieces_.size() && !pieces_[id].empty() ? pieces_[id] : unknownPiece_;
+    const std::string &piece =
+        id >= 0 && static_cast<size_t>(id) < pieces_.size() && !pieces_[id].empty() ? pieces_[id] : unknownPiece_;
     auto added = added_.find(piece);
     if (added == added_.end())
       pieces.push_back(piece);
@@ -220,8 +250,16 @@ std::string SentencePiecePair::decode(Span<const int64_t> ids) const {
   for (size_t i = 0; i < parts.size(); ++i)
     text += (i ? " " : "") + parts[i];
   if (cleanUp_)
-    for (auto [from, to] : {std::pair{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"},
-                            {" 'm", "'m"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}})
+    for (auto [from, to] : {std::pair{" .", "."},
+                            {" ?", "?"},
+                            {" !", "!"},
+                            {" ,", ","},
+                            {" ' ", "'"},
+                            {" n't", "n't"},
+                            {" 'm", "'m"},
+                            {" 's", "'s"},
+                            {" 've", "'ve"},
+                            {" 're", "'re"}})
       replaceAll(text, from, to);
   return text;
 }

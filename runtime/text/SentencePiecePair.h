@@ -14,10 +14,15 @@ namespace transept {
 class SentencePiecePair final : public Tokenizer {
 public:
   /// Files source.spm, target.spm, vocab.json and, with separate_vocabs, target_vocab.json.
-  static Result<std::unique_ptr<Tokenizer>> create(const std::vector<TokenizerFile> &files, const std::string &configJson);
+  static Result<std::unique_ptr<Tokenizer>> create(const std::vector<TokenizerFile> &files,
+                                                   const std::string &configJson);
 
-  Result<std::vector<int64_t>> encodeSource(std::string_view text) const override { return encode(text, source_, sourceIds_); }
-  Result<std::vector<int64_t>> encodeTarget(std::string_view text) const override { return encode(text, target_, targetIds_); }
+  Result<std::vector<int64_t>> encodeSource(std::string_view text) const override {
+    return encode(text, source_, sourceIds_);
+  }
+  Result<std::vector<int64_t>> encodeTarget(std::string_view text) const override {
+    return encode(text, target_, targetIds_);
+  }
   std::string decode(Span<const int64_t> ids) const override;
   int64_t endOfSource() const override { return end_; }
 
@@ -33,9 +38,9 @@ private:
 
   Processor source_, target_;
   Vocabulary sourceIds_, targetIds_;
-  std::vector<std::string> pieces_;           // of the target side, by id; empty: no such id
+  std::vector<std::string> pieces_;             // of the target side, by id; empty: no such id
   std::unordered_map<std::string, bool> added_; // added tokens; true: special, left out of decoded text
-  std::string firstBytes_;                    // bytes with which an added token can begin
+  std::string firstBytes_;                      // bytes with which an added token can begin
   std::string unknownPiece_ = "<unk>", endPiece_ = "</s>", padPiece_ = "<pad>";
   int64_t unknown_ = 0, end_ = 0;
   bool cleanUp_ = false;
