@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/driver/Phases.h"
+#include "codegen/Codegen.h"
 #include "ir/Kernel.h"
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -119,34 +120,49 @@ static Failure internalFailure(Failure failure, const llvm::Twine &where) {
   return failure;
 }
 
-std::optional<Failure> mlir::transept::checkPhase(ModuleOp module, const Phase &phase) {
-  DiagnosticLog log(module.getContext());
+LogicalResult mlir::transept::verifyPhase(ModuleOp module, const Phase &phase) {
   WalkResult result = module.walk([&](Operation *op) {
     StringRef dialect = op->getName().getDialectNamespace();
     if (llvm::is_contained(phase.dialects, dialect))
       return WalkResult::advance();
-    op->emitError("'") << op->getName() << "' is not allowed";
+    op->emitError("'") << op->getName() << "' is not allowed after phase '" << phase.name << "'";
     return WalkResult::interrupt();
   });
-  if (!result.wasInterrupted() && (!phase.check || succeeded(phase.check(module))))
+  return success(!result.wasInterrupted() && (!phase.check || succeeded(phase.check(module))));
+}
+
+std::optional<Failure> mlir::transept::checkPhase(ModuleOp module, const Phase &phase) {
+  DiagnosticLog log(module.getContext());
+  if (succeeded(verifyPhase(module, phase)))
     return std::nullopt;
   return internalFailure(log.take(ExitInternal, "the check failed"),
                          "internal error: after phase '" + phase.name + "'");
 }
 
+LogicalResult mlir::transept::applyPass(ModuleOp module, std::unique_ptr<Pass> pass, bool checked) {
+  PassManager manager(module.getContext(), ModuleOp::getOperationName());
+  manager.enableVerifier(checked);
+  manager.addPass(std::move(pass));
+  return manager.run(module);
+}
+
 std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code) {
   std::string name = pass->getArgument().str();
   DiagnosticLog log(module.getContext());
-  PassManager manager(module.getContext(), ModuleOp::getOperationName());
-  manager.enableVerifier(false);
-  manager.addPass(std::move(pass));
-  if (failed(manager.run(module)))
+  if (failed(applyPass(module, std::move(pass), /*checked=*/false)))
     return log.hasError() ? log.take(code, "")
                           : Failure{ExitInternal, "internal error: pass '" + name + "' failed", {}};
   if (failed(verify(module)))
     return internalFailure(log.take(ExitInternal, "the module is not valid"),
                            "internal error: after pass '" + name + "'");
   return std::nullopt;
+}
+
+TargetOptions mlir::transept::defaultTarget() {
+  TargetOptions options;
+  for (const kernel::CpuLevel &level : kernel::cpuLevels())
+    options.cpuLevels.push_back(level.name.str());
+  return options;
 }
 
 void mlir::transept::loadPhaseDialects(MLIRContext &context) {

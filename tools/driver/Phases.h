@@ -41,12 +41,19 @@ std::string phaseStem(const Phase &phase);
 /// The names, separated by commas.
 std::string phaseNames();
 
-/// Checks the post-condition of a phase. A failure is internal: it names phase, op and source node.
+/// Checks the post-condition of a phase; emits an error at an op that breaks it.
+LogicalResult verifyPhase(ModuleOp module, const Phase &phase);
+/// The same as an internal failure that names phase, op and source node.
 std::optional<Failure> checkPhase(ModuleOp module, const Phase &phase);
 
-/// Runs one pass and verifies the module. Errors that the pass emits have the exit code `code` unless they say
-/// otherwise; those of the verifier are internal.
+/// Runs one pass; verifies the module unless `checked` is false.
+LogicalResult applyPass(ModuleOp module, std::unique_ptr<Pass> pass, bool checked = true);
+/// Runs one pass and verifies the module. Errors that the pass emits have the exit code `code` unless they say otherwise;
+/// those of the verifier are internal.
 std::optional<Failure> runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code);
+
+/// All CPU levels, fp32.
+TargetOptions defaultTarget();
 
 /// The documentation page of the table, in Markdown.
 std::string phasesPage();
