@@ -208,11 +208,13 @@ LogicalResult WeightStore::load(StringRef path, std::string &error) {
   }
   for (const IndexEntry &entry : index) {
     StringRef content = cursor.take(entry.size);
-    cursor.take(llvm::alignTo(entry.size, 8) - entry.size);
-    if (cursor.failed())
-      return fail("truncated in weight " + entry.key);
+    StringRef padding = cursor.take(llvm::alignTo(entry.size, 8) - entry.size);
+    if (cursor.failed() || padding.find_first_not_of('\0') != StringRef::npos)
+      return fail("truncated or damaged in weight " + entry.key);
     if (add(entry.type, ArrayRef<char>(content.data(), content.size())) != entry.key)
       return fail("the content of weight " + entry.key + " does not match its key");
   }
+  if (!cursor.empty())
+    return fail("has bytes behind the last weight");
   return success();
 }
