@@ -30,7 +30,7 @@ struct AxisSlicer {
       return bound;
     if (provablyNonNegative(dimSub(constant(0), bound))) {
       // 0 is not "from the end" in ONNX.
-      context.guard(op, bound, GuardRelation::LessOrEqual, constant(-1),
+      context.guard(op, dimSub(constant(0), bound), GuardRelation::GreaterOrEqual, constant(1),
                     nodeLabel(op) + " " + what.str() + " " + toString(bound) + ", which must be negative");
       return dimAdd(size, bound);
     }

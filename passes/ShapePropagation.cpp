@@ -136,6 +136,11 @@ DimAttr ShapePropagation::runtimeSymbol(Operation *op, StringRef hint) {
 //===- Propagation
 //--------------------------------------------------------------------------------------------------===//
 
+void ShapePropagation::inheritGuards(Operation *op, Operation *owner) {
+  for (const Guard &old : guardsFromAttr(owner->getAttrOfType<ArrayAttr>(guardsAttrName)))
+    guard(op, old.lhs, old.relation, old.rhs, old.message);
+}
+
 /// Dynamic axes that nobody named get the argument's name and the axis.
 void ShapePropagation::nameArguments() {
   for (BlockArgument argument : function.getArguments()) {
@@ -167,6 +172,7 @@ LogicalResult ShapePropagation::run() {
       return function.emitError() << "argument " << argument.getArgNumber() << " is no tensor";
     facts[argument].type = type;
   }
+  inheritGuards(function.front().getTerminator(), function);
   if (failed(processBlock(function.front())) || contradiction)
     return failure();
   function.setFunctionType(FunctionType::get(context, function.front().getArgumentTypes(),
@@ -199,8 +205,7 @@ Block::iterator ShapePropagation::inlineBranch(IfOp op, bool condition) {
     result.replaceAllUsesWith(value);
   Block *block = op->getBlock();
   // What the branch relies on, the graph around it now does.
-  appendGuards(isa<func::FuncOp>(block->getParentOp()) ? block->getParentOp() : block->getTerminator(),
-               yield->getAttrOfType<ArrayAttr>(guardsAttrName));
+  inheritGuards(op, yield);
   yield->erase();
   Block::iterator before = op->getIterator();
   bool first = before == block->begin();
@@ -244,9 +249,11 @@ void ShapePropagation::evaluateConstants(Operation *op, ArrayRef<Fact> operands,
 
 LogicalResult ShapePropagation::processOp(Operation *op) {
   for (Region &region : op->getRegions())
-    for (Block &block : region)
+    for (Block &block : region) {
+      inheritGuards(block.getTerminator(), block.getTerminator());
       if (failed(processBlock(block)))
         return failure();
+    }
   auto graphOp = dyn_cast<GraphOp>(op);
   if (!graphOp)
     return success();

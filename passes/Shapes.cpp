@@ -57,12 +57,9 @@ public:
   }
 
 private:
-  /// Guards of this run, and those of an earlier one that symbols do not decide: what needed them may be resolved.
   void recordGuards(ShapePropagation &propagation) {
     func::FuncOp function = propagation.function;
     auto record = [&](Operation *owner, Block &block) {
-      for (const Guard &old : guardsFromAttr(owner->getAttrOfType<ArrayAttr>(guardsAttrName)))
-        propagation.guard(block.getTerminator(), old.lhs, old.relation, old.rhs, old.message);
       ArrayRef<Guard> list = propagation.guards[&block];
       if (list.empty())
         owner->removeAttr(guardsAttrName);
@@ -103,8 +100,6 @@ private:
         return failure();
     }
     recordGuards(*propagation);
-    if (propagation->hasContradiction())
-      return failure();
     rewriteByFacts(function, *propagation);
     return normalize(function);
   }

@@ -42,9 +42,6 @@ public:
   /// Guards by the block whose ops need them, in order of appearance.
   llvm::MapVector<Block *, SmallVector<Guard>> guards;
 
-  /// Whether a guard can never hold; an error was emitted.
-  bool hasContradiction() const { return contradiction; }
-
   void guard(Operation *op, DimAttr lhs, GuardRelation relation, DimAttr rhs, StringRef message) override;
   DimAttr runtimeSymbol(Operation *op, StringRef hint) override;
 
@@ -54,6 +51,9 @@ private:
   LogicalResult processOp(Operation *op);
   /// Moves the ops of the branch that is taken before the op, which disappears; returns the first of them.
   Block::iterator inlineBranch(IfOp op, bool condition);
+  /// Takes over guards that an op (a function, a yield) carries from an earlier run: what needed them may be resolved.
+  /// They count as needed by `op`.
+  void inheritGuards(Operation *op, Operation *owner);
   void evaluateConstants(Operation *op, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results);
 
   bool contradiction = false;
@@ -75,8 +75,6 @@ unsigned countShapeOps(ModuleOp module);
 /// The shapes pass must run afterwards.
 LogicalResult substituteSymbol(func::FuncOp function, StringRef symbol, DimAttr replacement);
 
-/// Adds to the guards that an op (a function or a yield) carries.
-void appendGuards(Operation *owner, ArrayAttr guards);
 ArrayAttr guardsToAttr(MLIRContext *context, ArrayRef<Guard> guards);
 SmallVector<Guard> guardsFromAttr(ArrayAttr attr);
 

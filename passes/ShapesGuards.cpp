@@ -35,18 +35,6 @@ SmallVector<Guard> transept::guardsFromAttr(ArrayAttr attr) {
   return guards;
 }
 
-void transept::appendGuards(Operation *owner, ArrayAttr guards) {
-  if (!guards || guards.empty())
-    return;
-  SmallVector<Attribute> all;
-  if (auto own = owner->getAttrOfType<ArrayAttr>(guardsAttrName))
-    llvm::append_range(all, own);
-  for (Attribute guard : guards)
-    if (!llvm::is_contained(all, guard))
-      all.push_back(guard);
-  owner->setAttr(guardsAttrName, ArrayAttr::get(owner->getContext(), all));
-}
-
 LogicalResult transept::substituteSymbol(func::FuncOp function, StringRef symbol, DimAttr replacement) {
   bool negative = false;
   AttrTypeReplacer replacer;
