@@ -65,6 +65,10 @@ Failure Interpreter::failureAt(Operation *op, int exitCode, const Twine &message
 Failure Interpreter::emittedFailure(Operation *op, const Twine &otherwise) {
   if (errors.empty())
     return failureAt(op, ExitInputs, otherwise);
+  // The node's label replaces the op's: "'transept.gather' op has …".
+  StringRef text = errors;
+  if (text.consume_front("'" + op->getName().getStringRef().str() + "' op "))
+    errors = text.str();
   Failure failure = failureAt(op, ExitInputs, errors);
   errors.clear();
   return failure;

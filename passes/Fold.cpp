@@ -115,17 +115,13 @@ void eraseUnused(Operation *root) {
 //===- The pass
 //-----------------------------------------------------------------------------------------------------===//
 
-void countWeights(Operation *root, FoldReport &report) {
+/// Adds up the weights of different content in `count` and `bytes`, and further uses in the other two.
+void countWeights(Operation *root, int64_t &count, int64_t &bytes, int64_t &repeated, int64_t &repeatedBytes) {
   std::set<std::string, std::less<>> keys;
   root->walk([&](WeightOp op) {
-    const int64_t bytes = byteSize(op.getType());
-    if (keys.insert(op.getKey().str()).second) {
-      ++report.weights;
-      report.weightBytes += bytes;
-    } else {
-      ++report.sharedEqual;
-      report.sharedEqualBytes += bytes;
-    }
+    const bool first = keys.insert(op.getKey().str()).second;
+    ++(first ? count : repeated);
+    (first ? bytes : repeatedBytes) += byteSize(op.getType());
   });
 }
 
@@ -154,8 +150,11 @@ public:
       effective.maxGrowthBytes = maxGrowthBytes;
     FoldReport report;
     foldConstants(getOperation(), effective, report);
+    // Equal contents are counted before transposed ones become equal, too.
+    int64_t before = 0, bytesBefore = 0, after = 0, bytesAfter = 0;
+    countWeights(getOperation(), before, bytesBefore, report.sharedEqual, report.sharedEqualBytes);
     shareTransposedWeights(getOperation(), effective, report);
-    countWeights(getOperation(), report);
+    countWeights(getOperation(), report.weights, report.weightBytes, after, bytesAfter);
     Builder builder(&getContext());
     SmallVector<NamedAttribute> entries;
     for (auto [name, field] : fields)

@@ -182,7 +182,7 @@ TEST_F(FoldTest, TransposedEqualWeightsAreOneAcrossFunctions) {
   EXPECT_EQ(report.sharedTransposedBytes, 64 * 32 * 4);
   EXPECT_EQ(report.weights, 2);
   EXPECT_EQ(report.weightBytes, 2 * 64 * 32 * 4);
-  EXPECT_EQ(report.sharedEqual, 2);
+  EXPECT_EQ(report.sharedEqual, 1);
   EXPECT_EQ(count<TransposeOp>(*module), 1);
   module->walk([](LinearOp op) { EXPECT_TRUE(op.getTransposed()); });
   module->walk([&](WeightOp op) { EXPECT_NE(op.getKey(), head); });
