@@ -104,9 +104,8 @@ Status bindSymbols(const program::Entry &entry, const google::protobuf::Repeated
     int64_t *value = find(given.name);
     if (!value)
       return {Code::InvalidInput, "entry " + quoted(entry.name()) + " has no symbol " + quoted(given.name)};
-    if (given.value < 0 || (*value != unbound && *value != given.value))
-      return {Code::InvalidInput, "symbol " + quoted(given.name) + " cannot be " + std::to_string(given.value) +
-                                      (*value == unbound ? "" : ", it is " + std::to_string(*value))};
+    if (given.value < 0)
+      return {Code::InvalidInput, "symbol " + quoted(given.name) + " cannot be " + std::to_string(given.value)};
     *value = given.value;
   }
   for (const ConstTensorView &given : arguments.inputs) {

@@ -17,8 +17,8 @@ std::string entryNames(const program::Manifest &manifest);
 std::string shapeText(Span<const int64_t> dims);
 
 /// Fills `values`, one per symbol of the entry: first from `fixed` (by name, values parallel to `fixedSymbols`), then
-/// from the arguments' symbols, then from input dimensions that are a symbol alone. Also refuses unknown, repeated and
-/// missing inputs and wrong types and ranks. Allocates only for messages and to grow `values`.
+/// from the arguments' symbols, which win, then from input dimensions that are a symbol alone. Also refuses unknown,
+/// repeated and missing inputs and wrong types and ranks. Allocates only for messages and to grow `values`.
 Status bindSymbols(const program::Entry &entry, const google::protobuf::RepeatedPtrField<program::Symbol> &fixedSymbols,
                    Span<const int64_t> fixed, const RunArguments &arguments, std::vector<int64_t> &values);
 

@@ -188,8 +188,8 @@ Status Planner::placeState(const program::Buffer &buffer, Plan::Place &place, in
     if (manifest.states(i).name() == buffer.name())
       place.state = static_cast<size_t>(i);
   if (static_cast<uint64_t>(bytes) > memory_.stateBytes[place.state])
-    return misplaced(buffer, "needs " + std::to_string(bytes) + " bytes of a state of " +
-                                 std::to_string(memory_.stateBytes[place.state]));
+    return {Code::InvalidInput, "state '" + printable(buffer.name()) + "' would need " + std::to_string(bytes) +
+                                    " bytes, the session has " + std::to_string(memory_.stateBytes[place.state])};
   return {};
 }
 

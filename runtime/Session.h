@@ -50,7 +50,8 @@ struct SessionOptions {
 /// What one run of an entry gets. Everything is only read during the call.
 struct RunArguments {
   std::vector<ConstTensorView> inputs;
-  /// Symbols of the entry that neither the session nor an input's shape determines.
+  /// Symbols of the entry that no input's shape determines. One that the session fixes may be given, too: the call then
+  /// works on states of that shape inside the session's, which must be large enough.
   SymbolValues symbols;
 };
 

@@ -187,6 +187,21 @@ TEST(Session, FixedSymbolsHoldForInputs) {
   EXPECT_NE(status.message().find("shape [2, 4], expected [2, 5]"), std::string::npos) << status.message();
 }
 
+TEST(Session, ACallMayUseAPartOfTheStates) {
+  auto session = tinySession();
+  std::vector<int64_t> dims = {2, 3};
+  std::vector<int64_t> ids = {1, 2, 3, 4, 5, 6};
+  RunArguments arguments = {{view("source_ids", dims, ids)}, {{"source", 3}}};
+  ASSERT_TRUE(session->run("encode", arguments).ok());
+  std::vector<float> memory = floats(session->state("memory"));
+  EXPECT_EQ(memory, (std::vector<float>{1, 2, 3, 4, 5, 6, 0, 0, 0, 0}));
+  arguments.symbols[0].value = 6; // more than the session has
+  dims[1] = 6;
+  ids.resize(12);
+  arguments.inputs = {view("source_ids", dims, ids)};
+  EXPECT_EQ(session->run("encode", arguments).exitCode(), 8);
+}
+
 TEST(Session, ImpossibleSizesAreErrorsNotAllocations) {
   program::Manifest manifest = tinyManifest();
   for (auto &symbol : *manifest.mutable_generation_symbols())
@@ -211,7 +226,7 @@ TEST(Session, BuffersOutsideTheArenaAreRefused) {
   }
   program::Manifest manifest = tinyManifest();
   *manifest.mutable_states(0)->mutable_dims(1) = postfix("3");
-  EXPECT_EQ(tinyModel(manifest)->createSession({1, generation}).status().exitCode(), 7);
+  EXPECT_EQ(tinyModel(manifest)->createSession({1, generation}).status().exitCode(), 8);
 }
 
 TEST(Session, CancelStopsUntilCleared) {
