@@ -1,0 +1,126 @@
+#include "GenerateFlags.h"
+
+#include "Npz.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace transept::tool {
+
+using nlohmann::json;
+
+namespace {
+
+std::string kebab(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+/// A file of the tokenizer as the tokenizer knows it: sections may have a folder in front.
+std::string baseName(const std::string &section) { return section.substr(section.rfind('/') + 1); }
+
+Result<std::shared_ptr<const Tokenizer>> openTokenizer(const Model &model) {
+  const program::Tokenizer &tokenizer = model.manifest().tokenizer();
+  if (tokenizer.kind().empty() || tokenizer.kind() == "none")
+    return std::shared_ptr<const Tokenizer>();
+  std::vector<TokenizerFile> files;
+  for (const std::string &name : tokenizer.files()) {
+    Span<const uint8_t> bytes = model.artifact().section(name);
+    files.push_back({baseName(name), {reinterpret_cast<const char *>(bytes.data()), bytes.size()}});
+  }
+  TRANSEPT_ASSIGN(std::unique_ptr<Tokenizer> made, makeTokenizer(tokenizer.kind(), files, tokenizer.config_json()));
+  return std::shared_ptr<const Tokenizer>(std::move(made));
+}
+
+Result<std::vector<search::SourceTensor>> readInputs(const std::string &path) {
+  TRANSEPT_ASSIGN(std::vector<Array> arrays, readArrays(path));
+  std::vector<search::SourceTensor> tensors;
+  for (Array &array : arrays)
+    tensors.push_back({array.name, array.dtype, array.dims, std::move(array.data)});
+  return tensors;
+}
+
+} // namespace
+
+void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
+  model.add(app);
+  app.add_option("--batch", batch, "Most inputs computed together; answers do not depend on it")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--overlong", overlong, "Input longer than the model takes: error or truncate")
+      ->check(CLI::IsMember({"error", "truncate"}))
+      ->capture_default_str();
+  app.add_flag("--keep-going", keepGoing, "Put errors in the place of their lines and fail at the end");
+  app.add_flag("--json", jsonSummary, "Print a summary as JSON on standard error");
+  for (const search::SettingInfo &info : search::settingInfos()) {
+    if (!info.implemented || without.count(info.name))
+      continue;
+    std::string flag = "--" + kebab(info.name) + (info.name == "num_beams" ? ",--beam" : "");
+    bool isSwitch = info.values == "true or false";
+    CLI::Option *option = app.add_option_function<std::string>(
+        flag, [this, name = info.name](const std::string &value) { settings[name] = value.empty() ? "true" : value; },
+        info.summary);
+    option->group("Settings")->type_name(isSwitch ? "[true|false]" : "VALUE");
+    if (isSwitch)
+      option->expected(0, 1);
+    else
+      option->allow_extra_args(false);
+  }
+}
+
+Result<json> GenerateFlags::settingsJson() const {
+  json object = json::object();
+  search::Settings scratch;
+  for (const auto &[name, text] : settings) {
+    TRANSEPT_ASSIGN(json value, search::settingFromText(name, text));
+    if (Status status = search::applySetting(scratch, name, value, search::Origin::Request); !status.ok()) {
+      std::string quoted = "'" + name + "'", message = status.message();
+      if (message.compare(0, quoted.size(), quoted) == 0)
+        message = "--" + kebab(name) + message.substr(quoted.size());
+      return Status(Code::Usage, message);
+    }
+    object[name] = std::move(value);
+  }
+  return object;
+}
+
+LineLoopOptions GenerateFlags::loop() const {
+  // Lines are sorted by length inside a window; alone, a line is answered before the next one is read.
+  return {batch == 1 ? 1 : batch * 16, keepGoing};
+}
+
+Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags) {
+  TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
+  TRANSEPT_ASSIGN(std::shared_ptr<const Tokenizer> tokenizer, openTokenizer(*model));
+  search::GeneratorOptions options;
+  options.threads = flags.model.threads;
+  options.batch = flags.batch;
+  options.truncate = flags.overlong == "truncate";
+  options.readInputs = readInputs;
+  options.cancelled = &SignalGuard::interrupted();
+  return search::Generator::create(std::move(model), std::move(tokenizer), std::move(options));
+}
+
+void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity) {
+  if (summary.truncated > 0 && verbosity >= 0)
+    std::fprintf(stderr, "transept: warning: %lld inputs were cut to the length the model takes\n",
+                 static_cast<long long>(summary.truncated));
+  double perSecond = summary.seconds > 0 ? static_cast<double>(summary.outputTokens) / summary.seconds : 0;
+  if (flags.jsonSummary) {
+    nlohmann::ordered_json object = {{"lines", summary.lines},
+                                     {"failed", summary.failed},
+                                     {"truncated", summary.truncated},
+                                     {"input_tokens", summary.inputTokens},
+                                     {"output_tokens", summary.outputTokens},
+                                     {"seconds", summary.seconds},
+                                     {"tokens_per_second", perSecond}};
+    std::fprintf(stderr, "%s\n", object.dump().c_str());
+  } else if (verbosity > 0) {
+    std::fprintf(stderr, "transept: %lld lines, %lld tokens in, %lld tokens out, %.2f s, %.1f tokens/s\n",
+                 static_cast<long long>(summary.lines), static_cast<long long>(summary.inputTokens),
+                 static_cast<long long>(summary.outputTokens), summary.seconds, perSecond);
+  }
+}
+
+} // namespace transept::tool

@@ -1,0 +1,39 @@
+// Flags that `generate`, `translate` and `score` share.
+#ifndef TRANSEPT_TOOLS_GENERATEFLAGS_H
+#define TRANSEPT_TOOLS_GENERATEFLAGS_H
+
+#include "Command.h"
+#include "LineLoop.h"
+
+#include <map>
+#include <set>
+
+namespace transept::tool {
+
+struct GenerateFlags {
+  ModelFlags model;
+  int64_t batch = 16;
+  std::string overlong = "error";
+  bool keepGoing = false, jsonSummary = false;
+  std::map<std::string, std::string> settings; // by their generation_config.json names, as given
+
+  /// Adds the flags; those of settings in `without` are left out.
+  void add(CLI::App &app, const std::set<std::string> &without = {});
+
+  /// The settings as an object; Code::Usage where one has an impossible value.
+  Result<nlohmann::json> settingsJson() const;
+  LineLoopOptions loop() const;
+};
+
+/// Loads model and tokenizer.
+Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags);
+
+/// Prints what was cut, and with -v or --json what was done, on standard error.
+void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity);
+
+void registerTranslate(CLI::App &app, Command &command);
+void registerScore(CLI::App &app, Command &command);
+
+} // namespace transept::tool
+
+#endif
