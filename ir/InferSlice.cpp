@@ -68,7 +68,8 @@ struct AxisSlicer {
     DimAttr from = first && *first <= -unbounded ? constant(0) : notNegative(fromFront(start, "starts at"));
     bool toEnd = last && *last >= unbounded;
     DimAttr to = toEnd ? size : last && *last <= -unbounded ? constant(0) : notNegative(fromFront(end, "ends at"));
-    bool ordered = provablyLessOrEqual(from, to);
+    // An end is not negative: proved or guarded.
+    bool ordered = constantValue(from) == 0 || provablyLessOrEqual(from, to);
     if (first && *first >= unbounded)
       from = size;
     to = notBeyond(to);

@@ -6,8 +6,18 @@
 using namespace mlir;
 using namespace mlir::transept;
 
-/// Larger tensors than this cannot be meant.
-static constexpr int64_t maxTensorElements = int64_t(1) << 40;
+/// Tensors of more than 2^40 elements cannot be meant.
+static bool isTooLarge(ArrayRef<int64_t> shape) {
+  int64_t left = int64_t(1) << 40;
+  for (int64_t size : shape) {
+    if (ShapedType::isDynamic(size) || size == 0)
+      continue;
+    if (size > left)
+      return true;
+    left /= size;
+  }
+  return false;
+}
 
 ShapePropagation::ShapePropagation(func::FuncOp function) : function(function) {
   context = function.getContext();
@@ -266,13 +276,8 @@ LogicalResult ShapePropagation::processOp(Operation *op) {
   if (results.size() != op->getNumResults())
     return op->emitOpError() << "inferred " << results.size() << " results";
   for (auto [value, fact] : llvm::zip(op->getResults(), results)) {
-    if (RankedTensorType type = fact.ranked()) {
-      int64_t count = 1;
-      for (int64_t size : type.getShape())
-        if (!ShapedType::isDynamic(size) && size > 0 &&
-            (size > maxTensorElements || (count *= size) > maxTensorElements))
-          return op->emitOpError() << "makes a tensor of shape " << toString(dimsOf(type)) << ", which is too large";
-    }
+    if (RankedTensorType type = fact.ranked(); type && isTooLarge(type.getShape()))
+      return op->emitOpError() << "makes a tensor of shape " << toString(dimsOf(type)) << ", which is too large";
     value.setType(fact.type);
   }
   evaluateConstants(op, operands, results);
