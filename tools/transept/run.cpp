@@ -3,11 +3,10 @@
 #include "Array.h"
 #include "Command.h"
 #include "Compare.h"
+#include "EntryCall.h"
 #include "Npz.h"
-#include "ParseValue.h"
 
 #include "runtime/BindSymbols.h"
-#include "runtime/Expr.h"
 
 #include <nlohmann/json.hpp>
 
@@ -26,97 +25,11 @@ constexpr const char *footer = R"(Examples:
 
 struct RunFlags {
   ModelFlags model;
-  std::string entry, inputs, outputs, check;
-  std::vector<std::string> input, set;
+  CallFlags call;
+  std::string outputs, check;
   Tolerance tolerance;
   bool json = false;
 };
-
-/// The entry that is meant: named, "main", or the only one.
-Result<const program::Entry *> chooseEntry(const Model &model, const std::string &name) {
-  const program::Manifest &manifest = model.manifest();
-  int index = model.findEntry(name.empty() ? "main" : name);
-  if (index < 0 && name.empty() && manifest.entries_size() == 1)
-    index = 0;
-  if (index < 0)
-    return Status(Code::InvalidInput,
-                  (name.empty() ? "name one with --entry" : "there is no entry '" + printable(name) + "'") +
-                      "; the model has " + entryNames(manifest));
-  return &manifest.entries(index);
-}
-
-const program::Buffer *findInput(const program::Entry &entry, const std::string &name) {
-  for (const program::Buffer &buffer : entry.buffers())
-    if (buffer.storage() == program::INPUT && buffer.name() == name)
-      return &buffer;
-  return nullptr;
-}
-
-/// The array of --input NAME=VALUE or NAME=@FILE.
-Result<Array> readInput(const program::Entry &entry, const std::string &word) {
-  std::string name, value;
-  if (!splitAssignment(word, name, value))
-    return Status(Code::Usage, "--input takes NAME=VALUE or NAME=@FILE, not '" + printable(word) + "'");
-  if (!value.empty() && value[0] == '@') {
-    TRANSEPT_ASSIGN(std::vector<Array> arrays, readArrays(value.substr(1)));
-    if (arrays.size() != 1)
-      return Status(Code::InvalidInput, printable(value.substr(1)) + ": holds " + std::to_string(arrays.size()) +
-                                            " arrays, --input takes one");
-    arrays[0].name = name;
-    return std::move(arrays[0]);
-  }
-  const program::Buffer *buffer = findInput(entry, name);
-  if (!buffer) // the session's message lists the names
-    return Array{name, program::F32, {}, std::vector<uint8_t>(4)};
-  return parseValue(name, value, buffer->dtype(), buffer->dims_size());
-}
-
-Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const RunFlags &flags) {
-  std::vector<Array> arrays;
-  if (!flags.inputs.empty()) {
-    TRANSEPT_ASSIGN(arrays, readArrays(flags.inputs));
-    if (arrays.size() == 1 && arrays[0].name.empty())
-      return Status(Code::Usage, "--inputs takes an .npz; for one array use --input NAME=@" + printable(flags.inputs));
-  }
-  for (const std::string &word : flags.input) {
-    TRANSEPT_ASSIGN(Array array, readInput(entry, word));
-    arrays.push_back(std::move(array));
-  }
-  return arrays;
-}
-
-/// Generation symbols for a single run: as set, else from the inputs' shapes, else the least useful value.
-SymbolValues sessionSymbols(const program::Manifest &manifest, const program::Entry &entry,
-                            const std::vector<Array> &inputs, const SymbolValues &set) {
-  SymbolValues symbols;
-  for (const program::Symbol &symbol : manifest.generation_symbols()) {
-    int64_t value = symbol.name() == "capacity" ? 16 : std::max<int64_t>(symbol.min(), 1);
-    for (const Array &input : inputs)
-      if (const program::Buffer *buffer = findInput(entry, input.name))
-        for (int axis = 0; axis < buffer->dims_size() && static_cast<size_t>(axis) < input.dims.size(); ++axis)
-          if (int64_t index = plainSymbol(buffer->dims(axis));
-              index >= 0 && entry.symbols(static_cast<int>(index)).name() == symbol.name())
-            value = input.dims[static_cast<size_t>(axis)];
-    for (const SymbolValue &given : set)
-      if (given.name == symbol.name())
-        value = given.value;
-    symbols.push_back({symbol.name(), value});
-  }
-  return symbols;
-}
-
-/// Symbols the session does not fix.
-SymbolValues callSymbols(const SymbolValues &set, const SymbolValues &fixed) {
-  SymbolValues symbols;
-  for (const SymbolValue &given : set) {
-    bool known = false;
-    for (const SymbolValue &other : fixed)
-      known |= other.name == given.name;
-    if (!known)
-      symbols.push_back(given);
-  }
-  return symbols;
-}
 
 nlohmann::ordered_json outputJson(const TensorView &output) {
   nlohmann::ordered_json out = {{"name", output.name},
@@ -171,25 +84,16 @@ Status deliver(Span<const TensorView> outputs, const RunFlags &flags, double mil
 }
 
 Status runModel(const RunFlags &flags, int verbosity) {
-  TRANSEPT_ASSIGN(SymbolValues set, parseSymbols(flags.set));
   TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
-  TRANSEPT_ASSIGN(const program::Entry *entry, chooseEntry(*model, flags.entry));
-  TRANSEPT_ASSIGN(std::vector<Array> arrays, gatherInputs(*entry, flags));
-  SessionOptions options;
-  options.threads = flags.model.threads;
-  options.symbols = sessionSymbols(model->manifest(), *entry, arrays, set);
-  TRANSEPT_ASSIGN(std::unique_ptr<Session> session, model->createSession(options));
-  RunArguments arguments;
-  for (const Array &array : arrays)
-    arguments.inputs.push_back(array.view());
-  arguments.symbols = callSymbols(set, options.symbols);
+  TRANSEPT_ASSIGN(std::unique_ptr<EntryCall> call, EntryCall::create(model, flags.call, flags.model.threads));
   auto begin = std::chrono::steady_clock::now();
-  TRANSEPT_TRY(session->run(entry->name(), arguments));
+  TRANSEPT_TRY(call->run());
   std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   if (verbosity > 0)
-    std::fprintf(stderr, "transept: entry '%s', level %s, %d threads, %.3f ms\n", printable(entry->name()).c_str(),
-                 model->level().c_str(), session->threads(), taken.count());
-  return deliver(session->outputs(), flags, taken.count(), verbosity);
+    std::fprintf(stderr, "transept: entry '%s', level %s, %d threads, %.3f ms\n",
+                 printable(call->entry().name()).c_str(), model->level().c_str(), call->session().threads(),
+                 taken.count());
+  return deliver(call->session().outputs(), flags, taken.count(), verbosity);
 }
 
 } // namespace
@@ -199,21 +103,12 @@ void registerRun(CLI::App &app, Command &command) {
   CLI::App *sub = app.add_subcommand("run", "Run an entry on given tensors");
   sub->footer(footer);
   flags->model.add(*sub);
-  sub->add_option("--entry", flags->entry, "Entry to run; default: main, or the only one")->type_name("NAME");
-  sub->add_option("--inputs", flags->inputs, "Inputs by name")->type_name("FILE.npz");
-  sub->add_option("--input", flags->input, "One input: a value as in JSON, or @FILE.npy")
-      ->type_name("NAME=VALUE")
-      ->type_size(1)
-      ->allow_extra_args(false);
+  flags->call.add(*sub);
   sub->add_option("--outputs", flags->outputs, "Write outputs here instead of printing them")->type_name("FILE.npz");
   sub->add_option("--check", flags->check, "Compare outputs with these; exit code 1 where they differ")
       ->type_name("FILE.npz");
   sub->add_option("--rtol", flags->tolerance.relative, "Relative tolerance of --check")->capture_default_str();
   sub->add_option("--atol", flags->tolerance.absolute, "Absolute tolerance of --check")->capture_default_str();
-  sub->add_option("--set", flags->set, "A symbol that no input determines")
-      ->type_name("NAME=N")
-      ->delimiter(',')
-      ->allow_extra_args(false);
   sub->add_flag("--json", flags->json, "Print outputs as one line of JSON");
   sub->callback(
       [flags, &command] { command.action = [flags, &command] { return runModel(*flags, command.verbosity); }; });

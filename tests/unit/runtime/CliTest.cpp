@@ -90,6 +90,25 @@ TEST_F(Cli, RunPrintsWritesAndChecks) {
       << json.out;
 }
 
+TEST_F(Cli, BenchCountsCalls) {
+  Outcome json = transept("bench " + model() + " --input x=[1,2] --repeat 3 --json --threads 1");
+  EXPECT_EQ(json.exitCode, 0) << json.err;
+  for (const char *words : {"\"level\":\"x86-64\"", "\"threads\":1", "\"entry\":\"main\"", "\"p99\":"})
+    EXPECT_NE(json.out.find(words), std::string::npos) << json.out;
+  refused("bench " + model() + " --repeat 0", 2, "--repeat");
+  refused("bench " + model(), 8, "input 'x' is missing");
+}
+
+TEST_F(Cli, InspectDescribesTheArtifact) {
+  std::string text = transept("inspect " + model() + " --plan --kernels --set n=1000").out;
+  for (const char *words : {"code: cpu x86-64 (used on this machine)", "entry main", "symbol n: 0 or more",
+                            "input x: f32 [n]", "output y: f32 [n]", "twice x n = 1000: x y", "twice, 1 dispatches"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  std::string json = transept("inspect " + model() + " --json").out;
+  EXPECT_NE(json.find("\"entries\""), std::string::npos);
+  refused("inspect " + folder.folder(), 6, "is a directory");
+}
+
 TEST_F(Cli, WrongInputsAndFiles) {
   refused("run " + model(), 8, "input 'x' is missing");
   refused("run " + model() + " --input z=1", 8, "no input 'z'");
