@@ -15,7 +15,7 @@ namespace {
 /// Answers of transformers 4.57 and of the reference statements; made by make_search_fixture.py.
 const json &fixture() {
   static const json cases = json::parse(
-#include "searchFixture.json.inc"
+#include "fixtures/searchFixture.json.inc"
   );
   return cases;
 }
