@@ -4,6 +4,7 @@
 #include "tools/driver/Compile.h"
 #include "frontend/Import.h"
 #include "mlir/IR/OperationSupport.h"
+#include "tools/driver/Attachments.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/Dump.h"
 #include <chrono>
@@ -11,48 +12,36 @@
 using namespace mlir;
 using namespace mlir::transept;
 
-std::optional<Failure>
-mlir::transept::runPhase(ModuleOp module, const Phase &phase, const TargetOptions &options,
-                         llvm::function_ref<std::optional<Failure>(unsigned number, StringRef pass)> after) {
-  PassList passes;
-  phase.passes(passes, options);
-  for (auto [index, pass] : llvm::enumerate(passes)) {
-    std::string name = pass->getArgument().str();
-    std::optional<OperationFingerPrint> before;
-    if (after)
-      before.emplace(module);
-    if (std::optional<Failure> failure = runPass(module, std::move(pass), phase.failure))
-      return failure;
-    if (after && *before != OperationFingerPrint(module))
-      if (std::optional<Failure> failure = after(index + 1, name))
-        return failure;
-  }
-  return checkPhase(module, phase);
-}
-
 namespace {
 
 /// One compilation: the context, the module as far as it has come, and where its dumps go.
 class Compilation {
 public:
-  Compilation(const CompileOptions &options, const Progress &progress)
-      : options(options), progress(progress), context(MLIRContext::Threading::DISABLED), dumps(options.dumpDirectory) {
+  Compilation(const CompileOptions &options, const Progress &progress, CompileReport &report)
+      : options(options), progress(progress), report(report), context(MLIRContext::Threading::DISABLED),
+        dumps(options.dumpDirectory) {
     loadPhaseDialects(context);
   }
 
   std::optional<Failure> run();
 
 private:
+  std::optional<Failure> runPhases();
   std::optional<Failure> runOne(const Phase &phase);
+  std::optional<Failure> runPasses(const Phase &phase);
   std::optional<Failure> import();
   std::optional<Failure> resume();
+  std::optional<Failure> pack();
 
   const CompileOptions &options;
   const Progress &progress;
+  CompileReport &report;
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   TargetOptions target;
   DumpWriter dumps;
+  /// Of the phase that runs.
+  std::vector<std::string> warnings;
 };
 
 std::optional<Failure> Compilation::import() {
@@ -64,47 +53,77 @@ std::optional<Failure> Compilation::import() {
   if (!imported)
     return std::move(imported.failure());
   module = std::move(imported->module);
+  warnings = std::move(imported->warnings);
   target = options.target;
   (*module)->setAttr(optionsAttrName, optionsToAttr(&context, target));
-  return std::nullopt;
+  return attachTokenizer(*module, imported->description.tokenizer);
 }
 
 std::optional<Failure> Compilation::resume() {
   Outcome<LoadedDump> dump = loadDump(options.source, &context);
   if (!dump)
     return std::move(dump.failure());
+  std::string name = printable(options.source);
   if (!dump->phase.empty() && dump->phase != options.startFrom)
-    return Failure{ExitUsage,
-                   printable(options.source) + ": was made after phase '" + dump->phase + "', not '" +
-                       options.startFrom + "'",
-                   {}};
+    return Failure{
+        ExitUsage, name + ": was made after phase '" + dump->phase + "', not '" + options.startFrom + "'", {}};
   module = std::move(dump->module);
   target = dump->options.value_or(options.target);
+  if (options.targetGiven && !(target == options.target))
+    return Failure{ExitUsage, name + ": was made for another target, precision or list of CPU levels", {}};
+  (*module)->setAttr(optionsAttrName, optionsToAttr(&context, target));
+  // A file is not trusted to hold what the phase leaves.
+  if (std::optional<Failure> failure = checkPhase(*module, *findPhase(options.startFrom))) {
+    failure->exitCode = ExitInvalidModel;
+    failure->message = name + ": is no module after phase '" + options.startFrom + "': " + failure->message;
+    return failure;
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> Compilation::runPasses(const Phase &phase) {
+  PassList passes;
+  phase.passes(passes, target);
+  for (auto [index, pass] : llvm::enumerate(passes)) {
+    std::string name = pass->getArgument().str();
+    std::optional<OperationFingerPrint> before;
+    if (options.dumpPasses)
+      before.emplace(*module);
+    if (std::optional<Failure> failure = runPass(*module, std::move(pass), phase.failure, &warnings))
+      return failure;
+    if (before && *before != OperationFingerPrint(*module)) {
+      std::string stem = phaseStem(phase) + "." + std::to_string(index + 1) + "-" + name;
+      if (std::optional<Failure> failure = dumps.write(*module, stem, ""))
+        return failure;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> Compilation::pack() {
+  Outcome<PackedSizes> sizes = packArtifact(*module, target, options.output);
+  if (!sizes)
+    return std::move(sizes.failure());
+  report.sizes = *sizes;
   return std::nullopt;
 }
 
 std::optional<Failure> Compilation::runOne(const Phase &phase) {
-  if (!phase.passes) {
-    if (std::optional<Failure> failure = import())
-      return failure;
-    if (std::optional<Failure> failure = checkPhase(*module, phase))
-      return failure;
-  } else {
-    std::string stem = phaseStem(phase);
-    auto dumpPass = [&](unsigned number, StringRef pass) {
-      return dumps.write(*module, stem + "." + std::to_string(number) + "-" + pass.str(), "");
-    };
-    if (std::optional<Failure> failure =
-            options.dumpPasses ? runPhase(*module, phase, target, dumpPass) : runPhase(*module, phase, target))
-      return failure;
-  }
+  if (&phase == &phases().back())
+    return pack();
+  warnings.clear();
+  if (std::optional<Failure> failure = phase.passes ? runPasses(phase) : import())
+    return failure;
+  if (std::optional<Failure> failure = checkPhase(*module, phase))
+    return failure;
   normalizeUseLists(*module);
+  recordFacts(*module, phase, warnings);
   if (!options.dumpDirectory.empty())
     return dumps.write(*module, phaseStem(phase), phase.name);
   return std::nullopt;
 }
 
-std::optional<Failure> Compilation::run() {
+std::optional<Failure> Compilation::runPhases() {
   if (!options.dumpDirectory.empty())
     if (std::optional<Failure> failure = dumps.prepare())
       return failure;
@@ -115,20 +134,34 @@ std::optional<Failure> Compilation::run() {
     left = left.drop_front(phaseNumber(*findPhase(options.startFrom)));
   }
   for (const Phase &phase : left) {
-    progress.phase(phase, Progress::Begin, 0);
+    if (progress)
+      progress(phase);
     auto start = std::chrono::steady_clock::now();
-    if (std::optional<Failure> failure = runOne(phase))
-      return failure;
+    std::optional<Failure> failure = runOne(phase);
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    progress.phase(phase, Progress::End, took.count());
+    report.seconds.push_back({phase.name.str(), took.count()});
+    if (failure)
+      return failure;
     if (options.stopAfter == phase.name)
       break;
   }
   return std::nullopt;
 }
 
+std::optional<Failure> Compilation::run() {
+  report.source = options.source;
+  report.output = options.output;
+  std::optional<Failure> failure = runPhases();
+  if (module)
+    collectFacts(*module, report);
+  report.target = module ? target : options.target;
+  report.failure = failure;
+  return failure;
+}
+
 } // namespace
 
-std::optional<Failure> mlir::transept::compile(const CompileOptions &options, const Progress &progress) {
-  return Compilation(options, progress).run();
+std::optional<Failure> mlir::transept::compile(const CompileOptions &options, const Progress &progress,
+                                               CompileReport &report) {
+  return Compilation(options, progress, report).run();
 }

@@ -4,25 +4,22 @@
 #ifndef TRANSEPT_TOOLS_DRIVER_COMPILE_H
 #define TRANSEPT_TOOLS_DRIVER_COMPILE_H
 
-#include "tools/driver/Phases.h"
+#include "tools/driver/Report.h"
 #include <functional>
 
 namespace mlir::transept {
 
-/// Called before and after each phase.
-struct Progress {
-  enum Moment { Begin, End };
-  std::function<void(const Phase &, Moment, double seconds)> phase;
-};
+/// Called when a phase begins; may be null.
+using Progress = std::function<void(const Phase &)>;
 
-/// Compiles. Nothing is written to `options.output` unless all of it succeeds.
-std::optional<Failure> compile(const CompileOptions &options, const Progress &progress);
+/// Checks options and fills in what they leave open: the output's name, CPU levels. Changes nothing on disk but the
+/// temporaries that a killed compilation left. Exit code 2 for what a user wrote, 6 for an output that cannot be
+/// written.
+std::optional<Failure> completeOptions(CompileOptions &options);
 
-/// Runs one phase, which must have passes, and checks its post-condition. `after` (may be null) is called with the
-/// number and name of every pass that changed something.
-std::optional<Failure>
-runPhase(ModuleOp module, const Phase &phase, const TargetOptions &options,
-         llvm::function_ref<std::optional<Failure>(unsigned number, StringRef pass)> after = nullptr);
+/// Compiles. `options` are complete. The output is not touched unless all of it succeeds. What is known of the
+/// compilation is in `report`, also of one that fails.
+std::optional<Failure> compile(const CompileOptions &options, const Progress &progress, CompileReport &report);
 
 } // namespace mlir::transept
 

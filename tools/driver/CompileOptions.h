@@ -13,7 +13,7 @@ namespace mlir::transept {
 struct TargetOptions {
   std::string target = "cpu";
   std::string precision = "fp32";
-  /// Names of CPU levels, best first.
+  /// Names of CPU levels, best first; empty: all.
   std::vector<std::string> cpuLevels;
 
   bool operator==(const TargetOptions &other) const {
@@ -30,6 +30,8 @@ struct CompileOptions {
   std::string output;
   Kind kind = ByPath;
   TargetOptions target;
+  /// Whether the user named any of it; a dump has its own.
+  bool targetGiven = false;
   /// The source is a dump made after this phase; empty: the source is a model.
   std::string startFrom;
   /// Empty: all phases.

@@ -7,6 +7,7 @@
 #include "mlir/Parser/Parser.h"
 #include "runtime/AtomicFile.h"
 #include "tools/driver/DiagnosticLog.h"
+#include "tools/driver/Phases.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -36,8 +37,10 @@ std::optional<Failure> writeFile(const std::string &path, StringRef content) {
 
 /// Whether a file of the dump directory is one of ours: 04-fuse.mlir, 04-fuse.2-transept-shapes.mlir.
 bool isDumpName(StringRef name) {
-  return name == weightsFileName || (name.size() > 3 && llvm::isDigit(name[0]) && llvm::isDigit(name[1]) &&
-                                     name[2] == '-' && name.ends_with(".mlir"));
+  if (name == weightsFileName)
+    return true;
+  return name.ends_with(".mlir") &&
+         llvm::any_of(phases(), [&](const Phase &phase) { return name.starts_with(phaseStem(phase) + "."); });
 }
 } // namespace
 

@@ -5,13 +5,21 @@
 #include "codegen/Codegen.h"
 #include "ir/Kernel.h"
 #include "ir/Transept.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Fold.h"
+#include "passes/Form.h"
 #include "passes/Fuse.h"
 #include "passes/Passes.h"
+#include "passes/Plan.h"
+#include "passes/Stage.h"
 #include "tools/driver/DiagnosticLog.h"
+#include "tools/driver/PhaseChecks.h"
+#include "tools/driver/TargetPasses.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -22,54 +30,65 @@ using namespace mlir::transept;
 namespace {
 
 constexpr llvm::StringLiteral graphDialects[] = {"builtin", "func", "transept"};
+constexpr llvm::StringLiteral kernelDialects[] = {"builtin", "kernel", "arith", "math", "scf"};
+constexpr llvm::StringLiteral loweredDialects[] = {"builtin", "kernel", "arith", "math", "scf", "llvm"};
 
-void buildShapes(PassList &list, const TargetOptions &) { list.push_back(createShapesPass()); }
+void addShapes(PassList &list, const TargetOptions &) { list.push_back(createShapesPass()); }
 
-void buildFold(PassList &list, const TargetOptions &) {
+void addFold(PassList &list, const TargetOptions &) {
   list.push_back(createFoldPass());
   // Folded integers may be sizes; and fusion looks for the normal forms of movement.
   list.push_back(createShapesPass());
 }
 
-void buildFuse(PassList &list, const TargetOptions &) {
+void addFuse(PassList &list, const TargetOptions &) {
   list.push_back(createFusePass());
   list.push_back(createShapesPass());
 }
 
-/// Every value has a rank, and every size is an expression.
-LogicalResult checkShapes(ModuleOp module) {
-  WalkResult result = module.walk([](Operation *op) {
-    for (Type type : op->getResultTypes()) {
-      auto ranked = dyn_cast<RankedTensorType>(type);
-      if (isa<TensorType>(type) && (!ranked || llvm::is_contained(dimsOf(ranked), DimAttr()))) {
-        op->emitError("has a result of unknown shape, ") << type;
-        return WalkResult::interrupt();
-      }
-    }
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
+void addStage(PassList &list, const TargetOptions &options) {
+  list.push_back(createStagePass());
+  // An axis that became one position makes new constants and sizes.
+  list.push_back(createShapesPass());
+  addFold(list, options);
 }
 
-LogicalResult checkFuse(ModuleOp module) {
-  if (!module->hasAttr("transept.fusion"))
-    return module.emitError("has no report of attention sites");
-  return checkShapes(module);
-}
+void addForm(PassList &list, const TargetOptions &) { list.push_back(createFormPass()); }
+void addPlan(PassList &list, const TargetOptions &) { list.push_back(createPlanPass()); }
+void addSchedule(PassList &list, const TargetOptions &options) { list.push_back(createSchedulePass(options)); }
+void addLower(PassList &list, const TargetOptions &options) { list.push_back(createLowerPass(options)); }
+void addEmit(PassList &list, const TargetOptions &options) { list.push_back(createEmitPass(options)); }
 
 const Phase table[] = {
     {"import", "Parses and checks the model's files, inlines functions, upgrades operators",
      "Canonical graph ops, one function per file; locations carry the names of ONNX nodes", graphDialects, nullptr,
      nullptr, ExitInvalidModel},
     {"shapes", "Infers symbolic shapes and integer contents, and deletes the arithmetic of sizes",
-     "Every value has a rank, and every size is an expression over symbols", graphDialects, buildShapes, checkShapes,
+     "Every value has a rank, and every size is an expression over symbols", graphDialects, addShapes, checkShapes,
      ExitInvalidModel},
     {"fold", "Evaluates what constants decide, and shares equal and transposed-equal weights of all files",
-     "Each weight once", graphDialects, buildFold, checkShapes, ExitInvalidModel},
+     "Each weight once", graphDialects, addFold, checkShapes, ExitInvalidModel},
     // Before stage: caches are derived from fused attention, where "causal" is a fact instead of a pattern.
     {"fuse", "Makes attention, norms, activations and linear layers from their parts",
-     "The module says of every attention site whether it was fused, or what broke the pattern", graphDialects,
-     buildFuse, checkFuse, ExitInvalidModel},
+     "The module says of every attention site whether it was fused, or what broke the pattern", graphDialects, addFuse,
+     checkFuse, ExitInvalidModel},
+    {"stage", "Makes one generation program, whatever was exported; a plain graph stays as it is",
+     "Caches are appended to and read in place; no function takes or returns them", graphDialects, addStage, checkStage,
+     ExitUnsupported},
+    {"form", "Turns graph ops into kernels, and fuses and groups them",
+     "Entries of kernels; sizes are operands and attributes, no longer in types", kernelDialects, addForm, checkForm,
+     ExitUnsupported},
+    {"plan", "Gives kernels buffers, one arena with offsets, and an order with barriers",
+     "Programs of dispatches; every size and offset is an expression over the entry's symbols", kernelDialects, addPlan,
+     checkPlan, ExitInternal},
+    {"schedule", "Decides work items, scratch and tiles of every kernel for the target",
+     "Every kernel says its items and its scratch", kernelDialects, addSchedule, checkSchedule, ExitInternal},
+    {"lower", "Writes every kernel as code of the target, once per level of its instruction set",
+     "One module of LLVM dialect functions per level", loweredDialects, addLower, checkLower, ExitInternal},
+    {"emit", "Optimises and links the code", "One shared object per level, kept beside the weights", kernelDialects,
+     addEmit, checkEmit, ExitInternal},
+    {"pack", "Packs weights, describes everything in the manifest, and writes the artifact", "One file", kernelDialects,
+     nullptr, nullptr, ExitInternal},
 };
 
 } // namespace
@@ -146,7 +165,8 @@ LogicalResult mlir::transept::applyPass(ModuleOp module, std::unique_ptr<Pass> p
   return manager.run(module);
 }
 
-std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code) {
+std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code,
+                                               std::vector<std::string> *warnings) {
   std::string name = pass->getArgument().str();
   DiagnosticLog log(module.getContext());
   if (failed(applyPass(module, std::move(pass), /*checked=*/false)))
@@ -155,6 +175,7 @@ std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<
   if (failed(verify(module)))
     return internalFailure(log.take(ExitInternal, "the module is not valid"),
                            "internal error: after pass '" + name + "'");
+  llvm::append_range(*warnings, log.takeWarnings());
   return std::nullopt;
 }
 
@@ -166,5 +187,10 @@ TargetOptions mlir::transept::defaultTarget() {
 }
 
 void mlir::transept::loadPhaseDialects(MLIRContext &context) {
-  context.loadDialect<TranseptDialect, kernel::KernelDialect, func::FuncDialect>();
+  DialectRegistry registry;
+  registry.insert<TranseptDialect, kernel::KernelDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect,
+                  scf::SCFDialect>();
+  kernel::registerCpuDialects(registry);
+  context.appendDialectRegistry(registry);
+  context.loadAllAvailableDialects();
 }

@@ -48,9 +48,10 @@ std::optional<Failure> checkPhase(ModuleOp module, const Phase &phase);
 
 /// Runs one pass; verifies the module unless `checked` is false.
 LogicalResult applyPass(ModuleOp module, std::unique_ptr<Pass> pass, bool checked = true);
-/// Runs one pass and verifies the module. Errors that the pass emits have the exit code `code` unless they say otherwise;
-/// those of the verifier are internal.
-std::optional<Failure> runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code);
+/// Runs one pass and verifies the module. Errors that the pass emits have the exit code `code` unless they say
+/// otherwise; those of the verifier are internal. Its warnings are appended to `warnings`.
+std::optional<Failure> runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code,
+                               std::vector<std::string> *warnings);
 
 /// All CPU levels, fp32.
 TargetOptions defaultTarget();
