@@ -433,6 +433,10 @@ LogicalResult PadOp::infer(InferContext &context, ArrayRef<Fact> operands, Small
   // C4: no axis gets a negative size.
   if (failed(requireSizes(*this, *dims)))
     return failure();
+  for (DimAttr size : *dims)
+    if (!provablyNonNegative(size))
+      context.guard(*this, size, GuardRelation::GreaterOrEqual, dimConstant(getContext(), 0),
+                    nodeLabel(*this) + " removes more elements than there are");
   results.push_back(rankedFact(*dims, element));
   return success();
 }

@@ -14,6 +14,13 @@ namespace {
 /// Constants of this size and above mean "to the end" (or, negative, "before the beginning").
 constexpr int64_t unbounded = int64_t(1) << 30;
 
+/// Constants far outside of any axis, nearer: arithmetic with them must not overflow.
+DimAttr modest(DimAttr bound) {
+  std::optional<int64_t> value = constantValue(bound);
+  constexpr int64_t limit = int64_t(1) << 40;
+  return value ? dimConstant(bound.getContext(), std::clamp(*value, -limit, limit)) : bound;
+}
+
 struct AxisSlicer {
   InferContext &context;
   SliceOp op;
@@ -160,8 +167,8 @@ std::optional<SmallVector<AxisSlice>> transept::sliceAxes(InferContext &context,
     if (step == 0 || step > unbounded || step < -unbounded)
       return op.emitOpError() << "steps by " << step << " on axis " << axis, std::nullopt;
     AxisSlicer slicer{context, op, input[axis], constantData};
-    FailureOr<AxisSlice> slice = step > 0 ? slicer.forward((*starts.content)[i], (*ends.content)[i], step)
-                                          : slicer.backward((*starts.content)[i], (*ends.content)[i], step);
+    DimAttr start = modest((*starts.content)[i]), end = modest((*ends.content)[i]);
+    FailureOr<AxisSlice> slice = step > 0 ? slicer.forward(start, end, step) : slicer.backward(start, end, step);
     if (failed(slice))
       return std::nullopt;
     slices[axis] = *slice;

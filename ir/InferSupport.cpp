@@ -17,8 +17,12 @@ Fact transept::unrankedFact(Type elementType) {
 }
 
 Fact transept::rankedFact(ArrayRef<DimAttr> dims, Type elementType) {
+  Dims sizes(dims);
+  for (DimAttr &size : sizes)
+    if (std::optional<int64_t> value = constantValue(size); value && *value < 0)
+      size = dimConstant(elementType.getContext(), int64_t(1) << 62);
   Fact fact;
-  fact.type = makeType(dims, elementType);
+  fact.type = makeType(sizes, elementType);
   return fact;
 }
 

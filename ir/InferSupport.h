@@ -19,7 +19,7 @@ constexpr int64_t maxConstantElements = 4096;
 //===- Facts ----------------------------------------------------------------------------------------------------===//
 
 Fact unrankedFact(Type elementType);
-/// `dims` must not hold negative constants.
+/// A negative constant can only come of an overflow: it becomes a size that is refused as too large.
 Fact rankedFact(ArrayRef<DimAttr> dims, Type elementType);
 /// The fact of a constant: type, content (integers) and the tensor itself, each where small enough.
 Fact constantFact(HostTensor tensor);
