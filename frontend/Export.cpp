@@ -121,8 +121,8 @@ private:
   /// The decoders that count: the separate pair, or the merged one.
   void dropRedundant() {
     bool pair = find(GraphRole::Decoder) && find(GraphRole::DecoderWithPast);
-    bool split = find(GraphRole::Encoder) &&
-                 (find(GraphRole::Decoder) || find(GraphRole::DecoderWithPast) || find(GraphRole::DecoderMerged));
+    // A step with caches alone does not make the whole graph redundant: how its first step looks is not said.
+    bool split = find(GraphRole::Encoder) && (find(GraphRole::Decoder) || find(GraphRole::DecoderMerged));
     llvm::erase_if(description.graphs, [&](const ExportGraph &graph) {
       return (pair && graph.role == GraphRole::DecoderMerged) || (split && graph.role == GraphRole::Monolith);
     });

@@ -8,6 +8,10 @@
 #include "llvm/Support/Path.h"
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/common.h>
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include <google/protobuf/stubs/logging.h>
+#endif
 
 using namespace mlir::transept;
 
@@ -182,6 +186,9 @@ Outcome<OnnxFile> mlir::transept::openOnnx(const std::string &path, const OnnxLi
     return tooMuch(file, "the graph has " + llvm::Twine(summary.nodes) + " nodes, more than the limit of " +
                              llvm::Twine(limits.nodes));
 
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::LogSilencer silence; // it would write to stderr about names that are not UTF-8
+#endif
   file.model = std::make_unique<onnx::ModelProto>();
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::CodedInputStream coded(&stream);

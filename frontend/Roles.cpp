@@ -157,16 +157,16 @@ public:
     bool encoder = graph == GraphRole::Encoder, monolith = graph == GraphRole::Monolith;
     if (isMask(port))
       return maskRole(port);
-    if (port.integer() && port.rank == 1 && port.has({"length", "lengths", "len"}))
-      return "source_lengths";
     if (!encoder && port.integer() && port.rank <= 1 &&
         port.is({"step", "offset", "past_length", "past_sequence_length", "past_key_values_length"}))
       return "past_length";
+    if (port.integer() && port.rank == 1 && port.has({"length", "lengths", "len"}))
+      return "source_lengths";
     if (!encoder && port.integer() && port.rank >= 1 && port.has({"position", "positions"}))
       return "target_positions";
     if (isIds(port)) {
       if (encoder)
-        return isTargetIds(port) ? "" : "source_ids";
+        return isSourceIds(port) || onlyIds() ? "source_ids" : "";
       if (isTargetIds(port))
         return "target_ids";
       if (monolith)
@@ -191,7 +191,10 @@ private:
     bool target = isTargetSide(port) || (decoder && !isSourceSide(port));
     return ((target ? "target_" : "source_") + kind).str();
   }
-  bool onlyIds() const { return llvm::count_if(inputs, isIds) == 1; }
+  /// There is one input that may be ids: its name does not matter.
+  bool onlyIds() const {
+    return llvm::count_if(inputs, [](const Port &port) { return isIds(port) && !isMask(port); }) == 1;
+  }
 
   GraphRole graph;
   llvm::ArrayRef<Port> inputs;

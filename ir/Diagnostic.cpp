@@ -29,7 +29,8 @@ std::string mlir::transept::printable(llvm::StringRef text, size_t limit) {
         first < 0x20 || first == 0x7f || (first == 0xc2 && length == 2 && static_cast<unsigned char>(text[1]) < 0xa0);
     if (length == 0 || control) {
       out += "\\x";
-      out += llvm::utohexstr(first, /*LowerCase=*/true, /*Width=*/2);
+      out += llvm::hexdigit(first >> 4, /*LowerCase=*/true);
+      out += llvm::hexdigit(first & 15, /*LowerCase=*/true);
       text = text.drop_front();
       continue;
     }

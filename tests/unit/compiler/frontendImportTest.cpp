@@ -1,0 +1,197 @@
+//===- frontendImportTest.cpp - real exports become modules that verify and survive their text ------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "frontendModels.h"
+#include "ir/Transept.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace mlir::transept;
+using transept::testing::importBytes;
+using transept::testing::makeModel;
+using transept::testing::makeQuietContext;
+using transept::testing::parseModel;
+using transept::testing::testsFolder;
+
+namespace {
+std::string print(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  module.print(out, OpPrintingFlags().enableDebugInfo());
+  return text;
+}
+
+void expectSound(ModuleOp module) {
+  EXPECT_TRUE(succeeded(verify(module)));
+  std::string text = print(module);
+  OwningOpRef<ModuleOp> again = parseSourceString<ModuleOp>(text, ParserConfig(module.getContext()));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(print(*again), text);
+}
+
+std::vector<std::string> modelsIn(const char *folder) {
+  std::vector<std::string> paths;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(testsFolder() / folder))
+    if (entry.path().extension() == ".onnx")
+      paths.push_back(entry.path().string());
+  llvm::sort(paths);
+  return paths;
+}
+
+/// Cases whose point is that they do not compile.
+bool mustFail(const std::string &path) {
+  return path.find("unknown_op_error") != path.npos || path.find("external_data_truncated") != path.npos;
+}
+
+TEST(FrontendImport, EveryModelAsAGraph) {
+  for (const char *folder : {"models", "cases"})
+    for (const std::string &path : modelsIn(folder)) {
+      SCOPED_TRACE(path);
+      std::unique_ptr<MLIRContext> context = makeQuietContext();
+      Outcome<ImportResult> result = importModel(path, context.get());
+      if (mustFail(path)) {
+        EXPECT_FALSE(static_cast<bool>(result));
+        continue;
+      }
+      ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
+      EXPECT_TRUE(result->module->lookupSymbol<func::FuncOp>("main"));
+      expectSound(*result->module);
+    }
+}
+
+TEST(FrontendImport, EveryFolderAsAnExport) {
+  for (const auto &entry : std::filesystem::directory_iterator(testsFolder() / "models")) {
+    if (!entry.is_directory())
+      continue;
+    SCOPED_TRACE(entry.path().string());
+    std::unique_ptr<MLIRContext> context = makeQuietContext();
+    Outcome<ImportResult> result = importModel(entry.path().string(), context.get());
+    ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
+    EXPECT_TRUE(result->description.encoderDecoder);
+    expectSound(*result->module);
+  }
+}
+
+TEST(FrontendImport, TheSameFilesGiveTheSameText) {
+  std::string path = (testsFolder() / "models" / "marian-tiny").string(), first;
+  for (int run = 0; run < 2; ++run) {
+    std::unique_ptr<MLIRContext> context = makeQuietContext();
+    Outcome<ImportResult> result = importModel(path, context.get());
+    ASSERT_TRUE(static_cast<bool>(result));
+    std::string text = print(*result->module);
+    EXPECT_EQ(text.find(testsFolder().string()), text.npos) << "a path of this machine is in the module";
+    if (run == 0)
+      first = text;
+    else
+      EXPECT_EQ(text, first);
+  }
+}
+
+struct Imported {
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+
+  explicit Imported(const onnx::ModelProto &model) {
+    Outcome<ImportResult> result = importBytes(model.SerializeAsString(), context.get());
+    EXPECT_TRUE(static_cast<bool>(result)) << result.failure().message;
+    if (!result)
+      return;
+    module = std::move(result->module);
+    function = module->lookupSymbol<func::FuncOp>("main");
+    EXPECT_TRUE(succeeded(verify(*module)));
+  }
+  template <typename Op> size_t count() {
+    size_t found = 0;
+    function.walk([&](Op) { ++found; });
+    return found;
+  }
+};
+
+TEST(FrontendImport, SizesKeepTheirLabels) {
+  Imported model(
+      makeModel(17, "(float[past_sequence,2,3] x, float[n,past_sequence] z) => (float[] y)", "y = Relu(x) "));
+  auto type = cast<RankedTensorType>(model.function.getArgumentTypes()[0]);
+  SmallVector<DimAttr> dims = dimsOf(type);
+  EXPECT_EQ(symbolName(dims[0]), "past_sequence");
+  EXPECT_EQ(constantValue(dims[1]), 2);
+  // The same label is the same size.
+  EXPECT_EQ(dims[0], dimsOf(cast<RankedTensorType>(model.function.getArgumentTypes()[1]))[1]);
+  EXPECT_EQ(model.function.getArgAttrOfType<StringAttr>(1, "transept.name").getValue(), "z");
+  EXPECT_EQ(model.function.getResultAttrOfType<StringAttr>(0, "transept.name").getValue(), "y");
+}
+
+TEST(FrontendImport, UnnamedSizesAreUnrelated) {
+  onnx::ModelProto proto = makeModel(17, "(float[a,b] x) => (float[] y)", "y = Relu(x) ");
+  for (auto &dim :
+       *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+    dim.clear_dim_param();
+  Imported model(proto);
+  SmallVector<DimAttr> dims = dimsOf(cast<RankedTensorType>(model.function.getArgumentTypes()[0]));
+  EXPECT_EQ(symbolName(dims[0]), "x_dim0");
+  EXPECT_EQ(symbolName(dims[1]), "x_dim1");
+}
+
+TEST(FrontendImport, LabelsMayHoldAnything) {
+  onnx::ModelProto proto = makeModel(17, "(float[a,b] x) => (float[] y)", "y = Relu(x) ");
+  auto &shape = *proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.mutable_dim(0)->set_dim_param("past_decoder_sequence_length + decoder_sequence_length");
+  shape.mutable_dim(1)->set_dim_param("( \"n\" - 127 ) // 64\n");
+  Imported model(proto);
+  expectSound(*model.module);
+}
+
+TEST(FrontendImport, SmallIntegersAreWrittenOutAndWeightsAreStored) {
+  Imported model(makeModel(17, "(float[n,4] x) => (float[] y)",
+                           "w = Constant<value = float[4] {1.0, 2.0, 3.0, 4.0}>()"
+                           "s = Constant<value = int64[2] {2, -1}>()"
+                           "c = Constant<value_float = 0.5>()"
+                           "h = Mul(x, w) k = Mul(h, c) y = Reshape(k, s)"));
+  EXPECT_EQ(model.count<WeightOp>(), 1u);
+  EXPECT_EQ(model.count<ConstantOp>(), 2u);
+}
+
+TEST(FrontendImport, AnInitializerThatIsAnInputIsADefault) {
+  onnx::ModelProto proto =
+      parseModel("<ir_version: 8, opset_import: [\"\": 17]> g (float[n] x, float[1] s) => (float[] y) "
+                 "<float[1] s = {2.0}> { y = Mul(x, s) }");
+  Imported model(proto);
+  ASSERT_EQ(model.function.getNumArguments(), 2u);
+  auto value = model.function.getArgAttrOfType<DenseElementsAttr>(1, "transept.default");
+  ASSERT_TRUE(value);
+  EXPECT_EQ(value.getSplatValue<float>(), 2.0f);
+  // Before IR version 4 all initializers were inputs: there they are constants.
+  proto.set_ir_version(3);
+  Imported old(proto);
+  EXPECT_EQ(old.function.getNumArguments(), 1u);
+}
+
+TEST(FrontendImport, BranchesSeeOuterNames) {
+  Imported model(makeModel(16, "(float[n] x, bool c) => (float[] y)",
+                           "h = Relu(x) y = If(c) <then_branch = t () => (float[n] a) { a = Neg(h) },"
+                           " else_branch = e () => (float[n] b) { b = Add(h, x) }>"));
+  EXPECT_EQ(model.count<IfOp>(), 1u);
+}
+
+TEST(FrontendImport, FunctionsAreExpandedWhereTheyAreCalled) {
+  Imported model(parseModel(R"(
+    <ir_version: 8, opset_import: ["": 17, "local": 1]>
+    g (float[n] x) => (float[] y) { y = local.Twice <factor = 3.0> (x) }
+    <domain: "local", opset_import: ["": 18]>
+    Twice <factor> (a) => (b) { f = Constant <value_float : float = @factor> () b = Mul(a, f) }
+  )"));
+  EXPECT_EQ(model.count<MulOp>(), 1u);
+  model.function.walk(
+      [](MulOp op) { EXPECT_EQ(cast<NameLoc>(op.getLoc()).getName().getValue(), "model.onnx:Twice of y/Mul of b"); });
+}
+
+TEST(FrontendImport, SoftmaxOfOldOpsetsIsPlainOnTheLastAxis) {
+  Imported plain(makeModel(11, "(float[a,b,c] x) => (float[] y)", "y = Softmax<axis = 2>(x)"));
+  EXPECT_EQ(plain.count<ReshapeOp>(), 0u);
+  Imported flat(makeModel(11, "(float[a,b,c] x) => (float[] y)", "y = Softmax<axis = 1>(x)"));
+  EXPECT_EQ(flat.count<ReshapeOp>(), 2u);
+}
+} // namespace
