@@ -24,7 +24,7 @@ using PortRoles = std::map<std::string, std::string>;
 
 struct ExportGraph {
   GraphRole role = GraphRole::Main;
-  OnnxFile file;
+  OnnxFile file;   ///< without its model once that is imported
   PortRoles roles; ///< by the model's own names of inputs and outputs
 };
 

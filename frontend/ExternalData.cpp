@@ -3,8 +3,10 @@
 
 #include "frontend/FileBytes.h"
 #include "frontend/TensorData.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SHA1.h"
 #include <climits>
 #include <cstdlib>
 
@@ -15,6 +17,7 @@ struct Location {
   std::string file;
   uint64_t offset = 0;
   std::optional<uint64_t> length;
+  std::string checksum; ///< SHA-1 of the whole file in hexadecimal, or empty
 };
 
 class ExternalReader {
@@ -48,6 +51,14 @@ public:
                      title + " is in a sparse file of " + std::to_string(file->storedBytes()) +
                          " stored bytes, but needs " + std::to_string(needed),
                      {}};
+    if (!location->checksum.empty()) {
+      Outcome<std::string> sha1 = checksumOf(*file);
+      if (!sha1)
+        return std::move(sha1.failure());
+      if (!llvm::StringRef(*sha1).equals_insensitive(location->checksum))
+        return invalid("is in " + quoted(location->file) + ", whose checksum is " + *sha1 + " instead of " +
+                       printable(location->checksum) + "; copy the data file again");
+    }
     std::vector<char> bytes(needed);
     if (std::optional<Failure> failure = file->read(location->offset, bytes))
       return std::move(*failure);
@@ -68,6 +79,8 @@ private:
           return invalid("names its external file twice");
         hasLocation = true;
         location.file = value;
+      } else if (key == "checksum") {
+        location.checksum = value;
       } else if (key == "offset" || key == "length") {
         if (llvm::StringRef(value).getAsInteger(10, number) || number > INT64_MAX)
           return invalid("has the invalid external " + key + " " + quoted(value));
@@ -117,6 +130,23 @@ private:
       return true;
     std::string realModel = realDirectory(model.path);
     return !realModel.empty() && inside(real, llvm::sys::path::parent_path(realModel));
+  }
+
+  /// Hashes a file once per model.
+  Outcome<std::string> checksumOf(InputFile &file) const {
+    std::string &known = model.checksums[file.path()];
+    if (!known.empty())
+      return known;
+    llvm::SHA1 hash;
+    std::vector<char> part(std::min<uint64_t>(file.size(), 1u << 20));
+    for (uint64_t offset = 0; offset < file.size(); offset += part.size()) {
+      part.resize(std::min<uint64_t>(part.size(), file.size() - offset));
+      if (std::optional<Failure> failure = file.read(offset, part))
+        return std::move(*failure);
+      hash.update(llvm::StringRef(part.data(), part.size()));
+    }
+    known = llvm::toHex(hash.final(), /*LowerCase=*/true);
+    return known;
   }
 
   const onnx::TensorProto &tensor;

@@ -53,10 +53,8 @@ std::optional<Failure> checkGraphs(ExportDescription &description) {
       return failure;
   return std::nullopt;
 }
-} // namespace
 
-Outcome<ImportResult> mlir::transept::importModel(const std::string &path, MLIRContext *context,
-                                                  const ImportRequest &request) {
+Outcome<ImportResult> import(const std::string &path, MLIRContext *context, const ImportRequest &request) {
   context->loadDialect<func::FuncDialect, TranseptDialect>();
   Outcome<ExportDescription> description = openSource(path, request);
   if (!description)
@@ -72,6 +70,7 @@ Outcome<ImportResult> mlir::transept::importModel(const std::string &path, MLIRC
     GraphImporter importer(context, graph.file, options);
     if (std::optional<Failure> failure = importer.importGraph(*result.module, functionName(graph.role)))
       return std::move(*failure);
+    graph.file.model.reset(); // its weights are in the store now
   }
   result.module->getOperation()->setAttr("transept.export", describeExport(context, *description));
   for (const std::string &setting : description->settings.refused)
@@ -79,4 +78,14 @@ Outcome<ImportResult> mlir::transept::importModel(const std::string &path, MLIRC
                               ", which is not implemented; a request will be refused unless it sets another value");
   result.description = std::move(*description);
   return result;
+}
+} // namespace
+
+Outcome<ImportResult> mlir::transept::importModel(const std::string &path, MLIRContext *context,
+                                                  const ImportRequest &request) {
+  try {
+    return import(path, context, request);
+  } catch (const std::bad_alloc &) {
+    return Failure{ExitMemory, printable(path) + ": not enough memory to import the model", {}};
+  }
 }

@@ -32,6 +32,8 @@ struct OnnxFile {
   std::unique_ptr<onnx::ModelProto> model;
   std::map<std::string, int64_t> opsets; ///< by domain; the standard domain is ""
   OnnxLimits limits;
+  /// SHA-1 of external files whose tensors state a checksum, by path.
+  mutable std::map<std::string, std::string> checksums;
 };
 
 /// Reads and parses, and checks everything that the importer relies on: versions, counts, nesting, the rules of the

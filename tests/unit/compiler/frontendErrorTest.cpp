@@ -381,6 +381,21 @@ TEST(FrontendError, C15KeysTwice) {
   expectFailure(external({{"location", "data"}, {"location", "data"}}), ExitInvalidModel, {"'w'", "twice"});
 }
 
+TEST(FrontendError, C16Checksums) {
+  TemporaryFolder folder;
+  folder.write("data", std::string(512, '\0'));
+  // sha1sum of 512 zero bytes
+  std::string right = "5c3eb80066420002bc3dcc7ca4ab6efad7ed4ae5";
+  std::string path =
+      folder.write("model.onnx", external({{"location", "data"}, {"checksum", right}}).SerializeAsString());
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  Outcome<ImportResult> result = importModel(path, context.get());
+  EXPECT_TRUE(static_cast<bool>(result)) << result.failure().message;
+  right[0] = '6';
+  path = folder.write("model.onnx", external({{"location", "data"}, {"checksum", right}}).SerializeAsString());
+  expectPathFailure(path, ExitInvalidModel, {"'w'", "'data'", "checksum"});
+}
+
 //===- Mutations: whatever the bytes, one line and an exit code -===//
 
 TEST(FrontendError, MutatedModelsNeverCrash) {
