@@ -74,7 +74,7 @@ public:
       const kernel::CpuLevel *cpu = level(lowered.getSymName().value_or("").str());
       if (!cpu)
         return signalPassFailure();
-      FailureOr<std::string> bytes = kernel::emitCpu(lowered, *cpu);
+      FailureOr<std::string> bytes = kernel::emitLoweredCpu(lowered, *cpu);
       if (failed(bytes))
         return signalPassFailure();
       SmallVector<StringRef> features;
