@@ -44,8 +44,8 @@ void registerCompile(CLI::App &app, Command &command);
 /// Hands over to transept-compile beside this program; returns only where that fails.
 Status runCompiler(const std::vector<std::string> &arguments);
 
-// Defined beside their commands, in generate*.cpp.
-__attribute__((weak)) void registerGenerate(CLI::App &app, Command &command);
+/// Registers `translate` and `score` too.
+void registerGenerate(CLI::App &app, Command &command);
 
 } // namespace transept::tool
 

@@ -61,8 +61,7 @@ int runTool(int argc, char **argv) {
   app.add_flag_callback("-q,--quiet", [&] { command.verbosity = -1; }, "Errors only");
   app.add_flag_callback("-v,--verbose", [&] { command.verbosity = 1; }, "Say what is done");
   registerCompile(app, command);
-  if (registerGenerate)
-    registerGenerate(app, command);
+  registerGenerate(app, command);
   registerRun(app, command);
   registerInspect(app, command);
   registerBench(app, command);
