@@ -256,7 +256,7 @@ LogicalResult SliceOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<H
       return emitOpError() << "reads elements " << starts[axis] << " to " << last << " of axis " << axis << " of size "
                            << shape[axis];
     first += starts[axis] * own[axis];
-    strides[axis] = steps[axis] * own[axis];
+    strides[axis] = sizes[axis] == 1 ? 0 : steps[axis] * own[axis];
   }
   copyStrided(input, first, strides, result);
   return success();
@@ -333,9 +333,14 @@ LogicalResult PadOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Hos
       return failure();
     low = *resolved;
   }
-  for (size_t axis = 0; axis < rank && result.numElements() != 0; ++axis)
+  // Far more than any tensor holds; the bound keeps positions in range.
+  constexpr int64_t maxAmount = int64_t{1} << 48;
+  for (size_t axis = 0; axis < rank && result.numElements() != 0; ++axis) {
+    if (low[axis] > maxAmount || low[axis] < -maxAmount)
+      return emitOpError() << "pads axis " << axis << " by " << low[axis];
     if (input.shape()[axis] == 0 && getMode() != PadMode::Constant)
       return emitOpError() << "repeats elements of axis " << axis << ", which has none";
+  }
   const Sizes strides = stridesOf(input.shape()), units = stridesOf(result.shape());
   for (int64_t number = 0, count = result.numElements(); number < count; ++number) {
     int64_t from = 0;

@@ -201,6 +201,12 @@ LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
       result.shape()[0] != input.shape()[0] || (bias && bias.numElements() != filters))
     return emitOpError() << "has " << channels << " channels, " << group << " groups, filters of shape "
                          << toText(weight.shape()) << " and a result of shape " << toText(result.shape());
+  // Far more than any tensor holds; the bound keeps positions in range.
+  constexpr int64_t maxAmount = int64_t{1} << 24;
+  for (ArrayRef<int64_t> amounts : {strides, pads, dilations})
+    for (int64_t amount : amounts)
+      if (amount > maxAmount || amount < -maxAmount)
+        return emitOpError() << "has a stride, padding or dilation of " << amount;
   const std::vector<double> values = toDoubles(input), taps = toDoubles(weight);
   const Sizes inputStrides = stridesOf(input.shape());
   ArrayRef<int64_t> kernel = weight.shape().drop_front(2), inputSpace = input.shape().drop_front(2);

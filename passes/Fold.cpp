@@ -3,6 +3,7 @@
 
 #include "passes/Fold.h"
 #include "mlir/IR/Iterators.h"
+#include "llvm/Support/MathExtras.h"
 #include <set>
 
 using namespace mlir;
@@ -15,9 +16,16 @@ constexpr StringLiteral reportAttr = "transept.folding";
 
 bool isConstant(Operation *op) { return isa_and_nonnull<ConstantOp, WeightOp>(op); }
 
+/// More than this is never held in memory here, whatever the budget.
+constexpr int64_t maxBytes = int64_t{1} << 40;
+
+/// At most maxBytes; empty axes count as one, so that no partial product is larger.
 int64_t byteSize(Type type) {
   auto ranked = cast<RankedTensorType>(type);
-  return ranked.getNumElements() * byteWidth(ranked.getElementType());
+  uint64_t bytes = byteWidth(ranked.getElementType());
+  for (int64_t size : ranked.getShape())
+    bytes = llvm::SaturatingMultiply<uint64_t>(bytes, std::max<int64_t>(size, 1));
+  return std::min<uint64_t>(bytes, maxBytes);
 }
 
 HostTensor constantOf(Operation *op) {
@@ -58,13 +66,16 @@ bool canFold(Operation *op, const FoldOptions &options) {
     if (!isConstant(operand.getDefiningOp()))
       return false;
     auto type = dyn_cast<RankedTensorType>(operand.getType());
-    if (!type || !type.hasStaticShape())
+    if (!type || !type.hasStaticShape() || byteSize(type) == maxBytes)
       return false;
     if (!llvm::is_contained(op->getOperands().take_front(index), operand))
       operandBytes += byteSize(type);
   }
-  for (Type type : op->getResultTypes())
+  for (Type type : op->getResultTypes()) {
+    if (byteSize(type) == maxBytes)
+      return false;
     resultBytes += byteSize(type);
+  }
   if (resultBytes - operandBytes > options.maxGrowthBytes && !isa<CastOp, TransposeOp>(op))
     return false;
   return !staysTransposed(op, options) && !hasSymbols(op);

@@ -107,6 +107,19 @@ TEST_F(FoldTest, NothingGrowsBeyondTheBudget) {
   EXPECT_EQ(count<BroadcastOp>(*fold(text, generous)), 0);
 }
 
+TEST_F(FoldTest, AbsurdSizesAreLeftAlone) {
+  auto module = fold(R"mlir(
+    func.func @main() -> (tensor<4611686018427387904x4xf32>, tensor<f32>, tensor<0x4611686018427387904x8xf32>) {
+      %0 = transept.fill dense<0.0> : tensor<f32> : () -> tensor<4611686018427387904x4xf32>
+      %1 = transept.constant dense<1.0> : tensor<4611686018427387904xf32>
+      %2 = "transept.reduce"(%1) <{axes = array<i64: 0>, keepdims = false, kind = #transept<reduce sum>, noopWithEmptyAxes = false}>
+        : (tensor<4611686018427387904xf32>) -> tensor<f32>
+      %3 = transept.fill dense<0.0> : tensor<f32> : () -> tensor<0x4611686018427387904x8xf32>
+      return %0, %2, %3 : tensor<4611686018427387904x4xf32>, tensor<f32>, tensor<0x4611686018427387904x8xf32>
+    })mlir");
+  EXPECT_EQ(foldReport(*module).foldedOps, 0);
+}
+
 TEST_F(FoldTest, WhatWouldFailIsLeftForTheRun) {
   auto module = fold(R"mlir(
     func.func @main() -> tensor<1xi64> {
