@@ -8,6 +8,13 @@ find_package(CLI11 2.1 REQUIRED CONFIG)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
+# For programs that hold runtime and tokenizers: Debian's libsentencepiece exports a protobuf of its own of another
+# version. A static one whose symbols stay inside the program keeps the two apart.
+find_library(TRANSEPT_PROTOBUF_LITE_ARCHIVE NAMES libprotobuf-lite.a REQUIRED)
+add_library(transept_protobuf_lite INTERFACE)
+target_link_libraries(transept_protobuf_lite INTERFACE "${TRANSEPT_PROTOBUF_LITE_ARCHIVE}" Threads::Threads)
+target_link_options(transept_protobuf_lite INTERFACE -Wl,--exclude-libs,libprotobuf-lite.a)
+
 if(TRANSEPT_BUILD_TESTS)
   find_package(GTest REQUIRED)
 endif()
