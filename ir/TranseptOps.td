@@ -118,8 +118,11 @@ def Transept_WhereOp : Transept_PureOp<"where", "Where", 16, [Transept_Elementwi
 
 //===- Products ---------------------------------------------------------------------------------------------------===//
 
-def Transept_MatMulOp : Transept_BinaryOp<"matmul", "MatMul", 13> {
+def Transept_MatMulOp : Transept_PureOp<"matmul", "MatMul", 13> {
   let summary = "Matrix product over the last two axes, leading axes broadcast (NumPy rules)";
+  let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
 def Transept_LinearOp : Transept_PureOp<"linear", "", 1> {
   let summary = "input [..., K] times a constant matrix, plus bias";

@@ -255,6 +255,15 @@ private:
 
 } // namespace
 
+/// A negative axis counts from the end; once the rank is known it counts from the front.
+static void resolveAxis(Operation *op) {
+  auto axis = op->getAttrOfType<IntegerAttr>("axis");
+  if (!axis || axis.getInt() >= 0 || op->getNumOperands() == 0)
+    return;
+  if (auto type = dyn_cast<RankedTensorType>(op->getOperand(0).getType()))
+    op->setAttr("axis", IntegerAttr::get(axis.getType(), axis.getInt() + type.getRank()));
+}
+
 void transept::rewriteByFacts(func::FuncOp function, ShapePropagation &propagation) {
   SmallVector<Operation *> ops;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -262,8 +271,10 @@ void transept::rewriteByFacts(func::FuncOp function, ShapePropagation &propagati
       ops.push_back(op);
   });
   FactRewriter rewriter(function, propagation);
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
+    resolveAxis(op);
     rewriter.rewrite(op);
+  }
   eraseDeadOps(function);
 }
 
