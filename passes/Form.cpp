@@ -28,8 +28,10 @@ LogicalResult transept::formOp(FormContext &f, Operation *op) {
       return emitUnsupported(op) << "has elements of type " << type.getElementType();
   }
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ConstantOp, WeightOp, FillOp, RangeOp, DimValueOp, LinearOp, MatMulOp, ReshapeOp, TransposeOp, BroadcastOp,
-            TileOp, SliceOp, ConcatOp, PadOp, TriluOp>([&](auto typed) { return form(f, typed); })
+      .Case<ConstantOp, WeightOp, FillOp, RangeOp, DimValueOp, LinearOp, MatMulOp, MatMulIntegerOp, ConvOp, ReduceOp,
+            ArgMaxOp, CumSumOp, SoftmaxOp, LayerNormOp, ReshapeOp, TransposeOp, BroadcastOp, TileOp, SliceOp, ConcatOp,
+            PadOp, TriluOp, GatherOp, GatherElementsOp, GatherNDOp, ScatterNDOp, AttentionOp, StateOp, ExportOp,
+            CacheAppendOp, CacheAttentionOp, CrossAttentionOp, SearchHeadOp>([&](auto typed) { return form(f, typed); })
       .Default([&](Operation *other) -> LogicalResult {
         if (other->hasTrait<transept::Elementwise>())
           return formElementwise(f, other);

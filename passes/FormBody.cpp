@@ -123,6 +123,12 @@ Value Body::equal(Value lhs, Value rhs) {
   return create<arith::CmpIOp>(arith::CmpIPredicate::eq, lhs, rhs);
 }
 
+Value Body::different(Value lhs, Value rhs) {
+  if (isa<FloatType>(lhs.getType()))
+    return create<arith::CmpFOp>(arith::CmpFPredicate::UNE, lhs, rhs);
+  return create<arith::CmpIOp>(arith::CmpIPredicate::ne, lhs, rhs);
+}
+
 Value Body::clampIndex(Value value, Value size) {
   Value last = sub(size, index(1));
   return create<arith::MaxSIOp>(create<arith::MinSIOp>(value, last), index(0));
@@ -142,49 +148,12 @@ Value Body::fromIndex(Value index, Type elementType) {
   return convert(create<arith::IndexCastOp>(i64, index), i64, elementType);
 }
 
-/// Float to integer: truncates; NaN gives 0, values outside the type's range its nearest end.
-static Value truncateToInteger(Body &b, Value scalar, Type to) {
-  auto type = cast<IntegerType>(scalarType(to));
-  unsigned width = type.getWidth();
-  bool isUnsigned = to.isUnsignedInteger();
-  const llvm::fltSemantics &semantics = cast<FloatType>(scalar.getType()).getFloatSemantics();
-  APInt low = isUnsigned ? APInt::getZero(width) : APInt::getSignedMinValue(width);
-  APInt high = isUnsigned ? APInt::getMaxValue(width) : APInt::getSignedMaxValue(width);
-  // The first float above the range; it is a power of two and exact in every float type but f16, which is widened.
-  APFloat limit(semantics);
-  limit.convertFromAPInt(high.zext(width + 1) + 1, /*IsSigned=*/false, APFloat::rmNearestTiesToEven);
-  APFloat lowest(semantics);
-  lowest.convertFromAPInt(low, !isUnsigned, APFloat::rmNearestTiesToEven);
-  auto constant = [&](const APFloat &value) -> Value {
-    return b.create<arith::ConstantOp>(FloatAttr::get(scalar.getType(), value));
-  };
-  auto integer = [&](const APInt &value) -> Value {
-    return b.create<arith::ConstantOp>(b.getIntegerAttr(type, value));
-  };
-  Value isAbove = b.create<arith::CmpFOp>(arith::CmpFPredicate::OGE, scalar, constant(limit));
-  // Also false for NaN.
-  Value isInside = b.create<arith::CmpFOp>(arith::CmpFPredicate::OGT, scalar, constant(lowest));
-  Value isNaN = b.create<arith::CmpFOp>(arith::CmpFPredicate::UNO, scalar, scalar);
-  Value safe = b.select(b.create<arith::AndIOp>(isInside, b.create<arith::XOrIOp>(isAbove, b.boolean(true))), scalar,
-                        b.number(scalar.getType(), 0));
-  Value inside;
-  if (isUnsigned)
-    inside = b.create<arith::FPToUIOp>(type, safe);
-  else
-    inside = b.create<arith::FPToSIOp>(type, safe);
-  Value outside = b.select(isAbove, integer(high), b.select(isNaN, integer(APInt::getZero(width)), integer(low)));
-  return b.select(b.create<arith::AndIOp>(isInside, b.create<arith::XOrIOp>(isAbove, b.boolean(true))), inside,
-                  outside);
-}
-
 Value Body::convert(Value scalar, Type from, Type to) {
   Type source = scalar.getType(), target = computeType(to);
   if (to.isInteger(1)) {
     if (source.isInteger(1))
       return scalar;
-    if (isa<FloatType>(source))
-      return create<arith::CmpFOp>(arith::CmpFPredicate::UNE, scalar, number(source, 0));
-    return create<arith::CmpIOp>(arith::CmpIPredicate::ne, scalar, integer(source, 0));
+    return different(scalar, number(source, 0));
   }
   bool fromUnsigned = transept::isUnsigned(from);
   if (isa<FloatType>(target)) {
@@ -200,7 +169,8 @@ Value Body::convert(Value scalar, Type from, Type to) {
     return widen(narrow(wide, to));
   }
   if (isa<FloatType>(source))
-    return truncateToInteger(*this, scalar, to);
+    return to.isUnsignedInteger() ? create<arith::FPToUIOp>(target, scalar).getResult()
+                                  : create<arith::FPToSIOp>(target, scalar).getResult();
   unsigned have = source.getIntOrFloatBitWidth(), want = target.getIntOrFloatBitWidth();
   if (have == want)
     return scalar;
@@ -213,13 +183,19 @@ Value Body::convert(Value scalar, Type from, Type to) {
 //===- Control flow
 //----------------------------------------------------------------------------------------------------===//
 
-Value Body::forEach(Value size, Value initial, function_ref<Value(Body &, Value, Value)> step) {
-  auto loop = create<scf::ForOp>(index(0), size, index(1), ValueRange{initial},
+SmallVector<Value> Body::forEach(Value size, ArrayRef<Value> initial, LoopStep step) {
+  auto loop = create<scf::ForOp>(index(0), size, index(1), ValueRange(initial),
                                  [&](OpBuilder &builder, Location loc, Value i, ValueRange carried) {
                                    Body inner(loc, builder);
-                                   inner.create<scf::YieldOp>(step(inner, i, carried.front()));
+                                   inner.create<scf::YieldOp>(step(inner, i, carried));
                                  });
-  return loop.getResult(0);
+  return SmallVector<Value>(loop.getResults());
+}
+
+Value Body::accumulate(Value size, Value initial, function_ref<Value(Body &, Value, Value)> step) {
+  return forEach(size, {initial}, [&](Body &inner, Value i, ValueRange carried) -> SmallVector<Value> {
+    return {step(inner, i, carried.front())};
+  })[0];
 }
 
 Value Body::choose(Value condition, function_ref<Value(Body &)> onTrue, function_ref<Value(Body &)> onFalse) {

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Scalars are signless or float; whether an integer is unsigned is known from the tensor's element type. 16-bit floats
-// are computed in f32: they are widened after a load and rounded before a store.
+// are computed in f32: they are widened after a load and rounded before a store. Every target gives three arith ops the
+// meaning of the graph's: float to integer saturates (NaN gives 0), x / 0 = 0 and x mod 0 = x for integers.
 
 #ifndef TRANSEPT_PASSES_FORMBODY_H
 #define TRANSEPT_PASSES_FORMBODY_H
@@ -51,6 +52,8 @@ public:
   Value less(Value lhs, Value rhs, bool isUnsigned = false);
   Value lessOrEqual(Value lhs, Value rhs, bool isUnsigned = false);
   Value equal(Value lhs, Value rhs);
+  /// NaN differs from everything.
+  Value different(Value lhs, Value rhs);
   Value both(Value lhs, Value rhs) { return create<arith::AndIOp>(lhs, rhs); }
   Value select(Value condition, Value onTrue, Value onFalse) {
     return create<arith::SelectOp>(condition, onTrue, onFalse);
@@ -64,8 +67,11 @@ public:
   /// An element of type `from`, in its compute type, as an element of type `to` in its compute type.
   Value convert(Value scalar, Type from, Type to);
 
-  /// Runs `step` for i in [0, size) with one carried value and returns the last one.
-  Value forEach(Value size, Value initial, function_ref<Value(Body &, Value i, Value carried)> step);
+  using LoopStep = function_ref<SmallVector<Value>(Body &, Value i, ValueRange carried)>;
+  /// Runs `step` for i in [0, size) with carried values and returns the last ones.
+  SmallVector<Value> forEach(Value size, ArrayRef<Value> initial, LoopStep step);
+  /// The same with one value.
+  Value accumulate(Value size, Value initial, function_ref<Value(Body &, Value i, Value carried)> step);
   /// A conditional value.
   Value choose(Value condition, function_ref<Value(Body &)> onTrue, function_ref<Value(Body &)> onFalse);
 

@@ -50,7 +50,7 @@ private:
   Value sign();
   Value relu();
   Value gelu(StringRef approximate);
-  Value divide(Value numerator, Value denominator);
+  Value divide();
   Value modulo(bool fmod);
   Value power(std::optional<double> exponent);
   Value integerPower();
@@ -98,46 +98,39 @@ Value ScalarCode::gelu(StringRef approximate) {
   return b.mul(b.mul(number(0.5), x), b.add(number(1), inner));
 }
 
-/// Integers truncate. A division by zero gives 0, and of the smallest integer by -1 wraps: neither may trap.
-Value ScalarCode::divide(Value numerator, Value denominator) {
+Value ScalarCode::divide() {
   if (isFloat)
-    return b.create<arith::DivFOp>(numerator, denominator);
-  Value zero = number(0), one = number(1);
-  Value isZero = b.equal(denominator, zero);
-  if (isUnsigned)
-    return b.select(isZero, zero, b.create<arith::DivUIOp>(numerator, b.select(isZero, one, denominator)));
-  Value isMinusOne = b.equal(denominator, b.integer(denominator.getType(), -1));
-  Value safe = b.select(b.create<arith::OrIOp>(isZero, isMinusOne), one, denominator);
-  Value quotient = b.select(isMinusOne, b.sub(zero, numerator), b.create<arith::DivSIOp>(numerator, safe));
-  return b.select(isZero, zero, quotient);
+    return b.create<arith::DivFOp>(x, y);
+  return isUnsigned ? b.create<arith::DivUIOp>(x, y).getResult() : b.create<arith::DivSIOp>(x, y).getResult();
 }
 
 Value ScalarCode::modulo(bool fmod) {
-  Value quotient = divide(x, y);
-  if (isFloat)
-    quotient = fmod ? b.create<math::TruncOp>(quotient).getResult() : b.create<math::FloorOp>(quotient).getResult();
-  Value rest = b.sub(x, b.mul(quotient, y));
-  if (isFloat || isUnsigned)
-    return rest;
-  Value zero = number(0);
-  // Of a division by zero nothing is left.
-  rest = b.select(b.equal(y, zero), zero, rest);
+  if (isUnsigned)
+    return b.create<arith::RemUIOp>(x, y);
+  Value rest = isFloat ? b.create<arith::RemFOp>(x, y).getResult() : b.create<arith::RemSIOp>(x, y).getResult();
   if (fmod)
     return rest;
-  Value differs = b.less(b.create<arith::XOrIOp>(rest, y), zero);
-  Value isWhole = b.equal(rest, zero);
-  return b.select(isWhole, rest, b.select(differs, b.add(rest, y), rest));
+  // The sign of the divisor.
+  Value zero = number(0);
+  Value differs = b.create<arith::XOrIOp>(b.less(rest, zero), b.less(y, zero));
+  return b.select(b.both(differs, b.different(rest, zero)), b.add(rest, y), rest);
 }
 
+/// Square and multiply, wrapping. A negative exponent leaves the integer part of the quotient: 0 but for 1 and -1.
 Value ScalarCode::integerPower() {
-  // Negative exponents give the integer part of the quotient: 0 but for bases 1 and -1, whose powers repeat.
   Value zero = b.integer(y.getType(), 0), one = b.integer(x.getType(), 1);
-  Value isNegative = b.less(y, zero, isUnsigned);
+  Value isNegative = isUnsigned ? b.boolean(false) : b.less(y, zero);
   Value magnitude = b.select(isNegative, b.sub(zero, y), y);
-  Value steps = b.toIndex(magnitude, type);
-  Value result = b.forEach(steps, one, [&](Body &inner, Value, Value product) { return inner.mul(product, x); });
+  unsigned width = y.getType().getIntOrFloatBitWidth();
+  SmallVector<Value> results =
+      b.forEach(b.index(width), {one, x}, [&](Body &inner, Value bit, ValueRange carried) -> SmallVector<Value> {
+        Value shift = inner.create<arith::IndexCastOp>(y.getType(), bit);
+        Value isSet = inner.create<arith::TruncIOp>(inner.getI1Type(), inner.create<arith::ShRUIOp>(magnitude, shift));
+        return {inner.select(isSet, inner.mul(carried[0], carried[1]), carried[0]), inner.mul(carried[1], carried[1])};
+      });
   Value isUnit = b.create<arith::OrIOp>(b.equal(x, one), b.equal(x, b.integer(x.getType(), -1)));
-  return b.select(isNegative, b.select(isUnit, result, b.integer(x.getType(), 0)), result);
+  return b.select(b.both(isNegative, b.different(b.integer(isUnit.getType(), 1), isUnit)), b.integer(x.getType(), 0),
+                  results[0]);
 }
 
 Value ScalarCode::power(std::optional<double> exponent) {
@@ -193,7 +186,7 @@ Value ScalarCode::binary(Operation *op) {
       .Case([&](AddOp) { return b.add(x, y); })
       .Case([&](SubOp) { return b.sub(x, y); })
       .Case([&](MulOp) { return b.mul(x, y); })
-      .Case([&](DivOp) { return divide(x, y); })
+      .Case([&](DivOp) { return divide(); })
       .Case([&](PowOp pow) { return power(splatValue(pow.getRhs())); })
       .Case([&](MinOp) { return lesser(); })
       .Case([&](MaxOp) { return greater(); })
@@ -230,8 +223,11 @@ LogicalResult transept::formElementwise(FormContext &f, Operation *op) {
   Type type = graphElementType(op->getOperand(0));
   if (!acceptsType(op, type))
     return emitUnsupported(op) << "has elements of type " << type;
-  // A power's exponent may have a type of its own; it is computed in that of the base.
-  bool mixed = isa<PowOp>(op) && isa<FloatType>(type);
+  // A power's operands may have types of their own; where one is a float, floats are computed.
+  Type computed = type;
+  if (isa<PowOp>(op) && !isa<FloatType>(type) && isa<FloatType>(graphElementType(op->getOperand(1))))
+    computed = graphElementType(op->getOperand(1));
+  bool mixed = isa<PowOp>(op) && isa<FloatType>(computed);
   bool failed = false;
   Value result = f.map(op->getLoc(), domain, inputs, graphElementType(graphResult),
                        [&](Body &b, ValueRange indices, ValueRange sources) {
@@ -239,13 +235,15 @@ LogicalResult transept::formElementwise(FormContext &f, Operation *op) {
                          for (auto [operand, input, source] : llvm::zip(op->getOperands(), inputs, sources)) {
                            ArrayRef<DimAttr> dims = shapeOf(input).getDims();
                            Value value = b.loadWide(source, broadcastIndices(b, indices, dims, domain));
-                           values.push_back(mixed ? b.convert(value, graphElementType(operand), type) : value);
+                           values.push_back(mixed ? b.convert(value, graphElementType(operand), computed) : value);
                          }
                          if (isa<WhereOp>(op))
                            return b.select(values[0], values[1], values[2]);
-                         ScalarCode code(b, type, values);
+                         ScalarCode code(b, computed, values);
                          Value value = values.size() == 1 ? code.unary(op) : code.binary(op);
                          failed = !value;
+                         if (value && mixed)
+                           value = b.convert(value, computed, type);
                          return value ? value : b.number(computeType(type), 0);
                        });
   if (failed)

@@ -23,14 +23,22 @@ LogicalResult transept::form(FormContext &f, ReshapeOp op) {
   return success();
 }
 
+Value transept::formTranspose(FormContext &f, Location loc, Value tensor, ArrayRef<int64_t> permutation) {
+  ArrayRef<DimAttr> dims = shapeOf(tensor).getDims();
+  SmallVector<DimAttr> result;
+  for (int64_t axis : permutation)
+    result.push_back(dims[axis]);
+  return f.map(loc, result, {tensor}, kernel::elementTypeOf(tensor.getType()),
+               [&](Body &b, ValueRange indices, ValueRange sources) {
+                 SmallVector<Value> at(indices.size());
+                 for (auto [axis, source] : llvm::enumerate(permutation))
+                   at[source] = indices[axis];
+                 return b.loadWide(sources[0], at);
+               });
+}
+
 LogicalResult transept::form(FormContext &f, TransposeOp op) {
-  ArrayRef<int64_t> permutation = op.getPermutation();
-  f.define(op, formIndexed(f, op, f.tensor(op.getInput()), [&](Body &, ValueRange indices) {
-             SmallVector<Value> at(indices.size());
-             for (auto [axis, source] : llvm::enumerate(permutation))
-               at[source] = indices[axis];
-             return at;
-           }));
+  f.define(op, formTranspose(f, op.getLoc(), f.tensor(op.getInput()), op.getPermutation()));
   return success();
 }
 

@@ -56,6 +56,8 @@ SmallVector<DimAttr> graphDims(Value value);
 Type graphElementType(Value value);
 /// The indices at which a tensor of `dims`, broadcast to `result` (aligned at the last axis), is read.
 SmallVector<Value> broadcastIndices(Body &b, ValueRange indices, ArrayRef<DimAttr> dims, ArrayRef<DimAttr> result);
+/// Axis i of the result is axis `permutation[i]` of the tensor.
+Value formTranspose(FormContext &f, Location loc, Value tensor, ArrayRef<int64_t> permutation);
 /// The number every element of a constant has, if it is one and they are all equal.
 std::optional<double> splatValue(Value graphValue);
 /// `op` still has an operand that the shapes phase resolves.
@@ -71,8 +73,13 @@ struct WeightMatrix {
 };
 /// Null where the operand is no constant f32 matrix.
 std::optional<WeightMatrix> weightMatrix(Value graphValue);
+/// The same for a weight [N, ...], as the transposed matrix whose K runs over all further axes.
+std::optional<WeightMatrix> flattenedWeight(Value graphValue);
 /// input [..., K] times the matrix, plus bias [N] (a kernel tensor) or null. Result [..., N].
 Value formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias);
+
+/// A mask of keys under the shape [batch, keys], in a type that kernels take: non-zero = visible.
+Value formKeyMask(FormContext &f, Location loc, Value mask, ArrayRef<DimAttr> shape);
 
 } // namespace mlir::transept
 

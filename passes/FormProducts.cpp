@@ -7,6 +7,17 @@
 using namespace mlir;
 using namespace mlir::transept;
 
+/// The content of a weight or constant; a null type where the operand is neither.
+static WeightStore::Weight contentOf(Value graphValue, std::string &key) {
+  WeightStore &store = WeightStore::of(graphValue.getContext());
+  if (auto weight = graphValue.getDefiningOp<WeightOp>())
+    key = weight.getKey();
+  else if (auto constant = graphValue.getDefiningOp<ConstantOp>())
+    if (HostTensor tensor = HostTensor::fromElements(constant.getValue()))
+      key = store.add(tensor.getType(), tensor.bytes());
+  return key.empty() ? WeightStore::Weight() : store.lookup(key);
+}
+
 std::optional<WeightMatrix> transept::weightMatrix(Value graphValue) {
   WeightMatrix matrix;
   if (auto transpose = graphValue.getDefiningOp<TransposeOp>()) {
@@ -15,21 +26,23 @@ std::optional<WeightMatrix> transept::weightMatrix(Value graphValue) {
       return std::nullopt;
     graphValue = transpose.getInput();
   }
-  if (auto weight = graphValue.getDefiningOp<WeightOp>()) {
-    matrix.key = weight.getKey();
-    matrix.type = cast<RankedTensorType>(weight.getType());
-  } else if (auto constant = graphValue.getDefiningOp<ConstantOp>()) {
-    HostTensor tensor = HostTensor::fromElements(constant.getValue());
-    if (!tensor)
-      return std::nullopt;
-    matrix.type = tensor.getType();
-    matrix.key = WeightStore::of(constant.getContext()).add(tensor.getType(), tensor.bytes());
-  } else {
-    return std::nullopt;
-  }
-  bool isMatrix =
-      matrix.type.getRank() == 2 && matrix.type.getElementType().isF32() && matrix.type.getNumElements() > 0;
+  matrix.type = contentOf(graphValue, matrix.key).type;
+  bool isMatrix = matrix.type && matrix.type.getRank() == 2 && matrix.type.getElementType().isF32() &&
+                  matrix.type.getNumElements() > 0;
   return isMatrix ? std::optional(matrix) : std::nullopt;
+}
+
+std::optional<WeightMatrix> transept::flattenedWeight(Value graphValue) {
+  WeightMatrix matrix;
+  WeightStore::Weight content = contentOf(graphValue, matrix.key);
+  if (!content.type || content.type.getRank() < 2 || !content.type.getElementType().isF32() ||
+      content.type.getNumElements() == 0)
+    return std::nullopt;
+  int64_t n = content.type.getDimSize(0);
+  matrix.type = RankedTensorType::get({n, content.type.getNumElements() / n}, content.type.getElementType());
+  matrix.key = WeightStore::of(graphValue.getContext()).add(matrix.type, content.bytes);
+  matrix.transposed = true;
+  return matrix;
 }
 
 Value transept::formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias) {
@@ -57,49 +70,91 @@ Value transept::formContract(FormContext &f, Location loc, Value input, const We
   return f.view(loc, op.getResult(0), dims);
 }
 
-/// sum over k of lhs[…, m, k] * rhs[…, k, n] as a map.
-static Value formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, ArrayRef<DimAttr> domain,
-                         Type elementType) {
+/// sum over k of lhs[…, m, k] * rhs[…, k, n] as a map. With `transposed`, rhs is [n, k].
+static Value formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, bool transposed) {
+  SmallVector<DimAttr> domain = graphDims(op->getResult(0));
+  Type type = graphElementType(op->getResult(0)), elementType = kernel::elementTypeOf(lhs.getType());
   ArrayRef<DimAttr> left = shapeOf(lhs).getDims(), right = shapeOf(rhs).getDims();
   bool hasRow = left.size() > 1, hasColumn = right.size() > 1;
   size_t batchRank = domain.size() - hasRow - hasColumn;
   auto batchOf = [](ArrayRef<DimAttr> dims) { return dims.drop_back(std::min<size_t>(dims.size(), 2)); };
-  return f.map(op->getLoc(), domain, {lhs, rhs}, elementType, [&](Body &b, ValueRange at, ValueRange sources) {
+  ArrayRef<DimAttr> batchDims = ArrayRef(domain).take_front(batchRank);
+  return f.map(op->getLoc(), domain, {lhs, rhs}, type, [&](Body &b, ValueRange at, ValueRange sources) {
     ValueRange batch = at.take_front(batchRank);
-    SmallVector<Value> leftBatch = broadcastIndices(b, batch, batchOf(left), domain.take_front(batchRank));
-    SmallVector<Value> rightBatch = broadcastIndices(b, batch, batchOf(right), domain.take_front(batchRank));
-    Value zero = b.number(computeType(elementType), 0);
-    return b.forEach(b.size(left.back()), zero, [&](Body &inner, Value k, Value sum) {
+    SmallVector<Value> leftBatch = broadcastIndices(b, batch, batchOf(left), batchDims);
+    SmallVector<Value> rightBatch = broadcastIndices(b, batch, batchOf(right), batchDims);
+    return b.accumulate(b.size(left.back()), b.integer(computeType(type), 0), [&](Body &inner, Value k, Value sum) {
       SmallVector<Value> leftAt(leftBatch), rightAt(rightBatch);
       if (hasRow)
         leftAt.push_back(at[batchRank]);
       leftAt.push_back(k);
-      rightAt.push_back(k);
+      if (!transposed)
+        rightAt.push_back(k);
       if (hasColumn)
         rightAt.push_back(at.back());
-      return inner.add(sum, inner.mul(inner.loadWide(sources[0], leftAt), inner.loadWide(sources[1], rightAt)));
+      if (transposed)
+        rightAt.push_back(k);
+      Value product = inner.mul(inner.convert(inner.loadWide(sources[0], leftAt), elementType, type),
+                                inner.convert(inner.loadWide(sources[1], rightAt), elementType, type));
+      return inner.add(sum, product);
     });
   });
 }
 
 LogicalResult transept::form(FormContext &f, LinearOp op) {
   std::optional<WeightMatrix> matrix = weightMatrix(op.getWeight());
+  Value bias = op.getBias() ? f.tensor(op.getBias()) : Value();
   if (matrix && graphElementType(op).isF32()) {
     matrix->transposed ^= op.getTransposed();
-    Value bias = op.getBias() ? f.tensor(op.getBias()) : Value();
     f.define(op, formContract(f, op.getLoc(), f.tensor(op.getInput()), *matrix, bias));
     return success();
   }
-  return emitUnsupported(op) << "multiplies with a matrix that is no constant of 32-bit floats";
+  Value product = formProduct(f, op, f.tensor(op.getInput()), f.tensor(op.getWeight()), op.getTransposed());
+  if (bias) {
+    SmallVector<DimAttr> domain = graphDims(op);
+    product = f.map(op.getLoc(), domain, {product, bias}, graphElementType(op),
+                    [&](Body &b, ValueRange at, ValueRange sources) {
+                      return b.add(b.loadWide(sources[0], at), b.loadWide(sources[1], {at.back()}));
+                    });
+  }
+  f.define(op, product);
+  return success();
 }
 
 LogicalResult transept::form(FormContext &f, MatMulOp op) {
-  Value lhs = f.tensor(op.getLhs()), rhs = f.tensor(op.getRhs());
+  Value lhs = f.tensor(op.getLhs());
   std::optional<WeightMatrix> matrix = weightMatrix(op.getRhs());
-  if (matrix && graphElementType(op).isF32() && shapeOf(lhs).getDims().size() > 1) {
-    f.define(op, formContract(f, op.getLoc(), lhs, *matrix, Value()));
-    return success();
-  }
-  f.define(op, formProduct(f, op, lhs, rhs, graphDims(op), graphElementType(op)));
+  bool isContract = matrix && graphElementType(op).isF32();
+  f.define(op, isContract ? formContract(f, op.getLoc(), lhs, *matrix, Value())
+                          : formProduct(f, op, lhs, f.tensor(op.getRhs()), /*transposed=*/false));
+  return success();
+}
+
+/// The tensor in 32 bits with its zero point subtracted: a scalar, or one per row (lhs) or column (rhs).
+static Value withoutZeroPoint(FormContext &f, Location loc, Value tensor, Value zeroPoint, bool perRow) {
+  SmallVector<DimAttr> domain(shapeOf(tensor).getDims());
+  Type type = kernel::elementTypeOf(tensor.getType()), i32 = f.builder.getI32Type();
+  SmallVector<Value> inputs = {tensor};
+  if (zeroPoint)
+    inputs.push_back(zeroPoint);
+  return f.map(loc, domain, inputs, i32, [&](Body &b, ValueRange at, ValueRange sources) {
+    Value value = b.convert(b.load(sources[0], at), type, i32);
+    if (!zeroPoint)
+      return value;
+    ArrayRef<DimAttr> dims = shapeOf(zeroPoint).getDims();
+    SmallVector<Value> place(dims.size(), b.index(0));
+    if (dims.size() == 1 && constantValue(dims[0]) != 1)
+      place[0] = perRow && at.size() > 1 ? at[at.size() - 2] : at.back();
+    else if (dims.size() > 1)
+      place = broadcastIndices(b, at, dims, domain);
+    return b.sub(value, b.convert(b.load(sources[1], place), type, i32));
+  });
+}
+
+LogicalResult transept::form(FormContext &f, MatMulIntegerOp op) {
+  auto zeroPoint = [&](Value graphValue) { return graphValue ? f.tensor(graphValue) : Value(); };
+  Value lhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getLhs()), zeroPoint(op.getLhsZeroPoint()), true);
+  Value rhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getRhs()), zeroPoint(op.getRhsZeroPoint()), false);
+  f.define(op, formProduct(f, op, lhs, rhs, /*transposed=*/false));
   return success();
 }

@@ -1,0 +1,133 @@
+//===- FormGeneration.cpp - states, caches and the search head
+//-------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names, element types and shapes of the states are the contract with the host: see runtime/search/SessionStepper.cpp.
+
+#include "passes/FormOps.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+/// Where the self caches live, and what says where a row's positions are.
+static SmallVector<Value> poolInputs(FormContext &f) {
+  Type i32 = f.builder.getI32Type(), i64 = f.builder.getI64Type();
+  return {f.state("cache.self", {f.symbol("blocks"), f.constant(f.cache.blockElements)}, f.builder.getF32Type()),
+          f.state("step.block", {f.symbol("rows"), f.symbol("capacity")}, i32),
+          f.state("step.position", {f.symbol("rows")}, i64)};
+}
+
+LogicalResult transept::form(FormContext &f, StateOp op) {
+  SmallVector<DimAttr> dims = graphDims(op), stored(dims);
+  // The host keeps one token and one position per row.
+  if (op.getName() == "step.token" || op.getName() == "step.position") {
+    if (dims.empty() || llvm::any_of(ArrayRef(dims).drop_front(), [](DimAttr dim) { return constantValue(dim) != 1; }))
+      return op.emitOpError() << "reads '" << op.getName() << "' with the shape " << op.getType();
+    stored.resize(1);
+  }
+  f.define(op, f.view(op.getLoc(), f.state(op.getName(), stored, graphElementType(op)), dims));
+  return success();
+}
+
+LogicalResult transept::form(FormContext &f, ExportOp op) {
+  f.exportTo(op.getLoc(), op.getName(), f.tensor(op.getValue()));
+  return success();
+}
+
+LogicalResult transept::form(FormContext &f, CacheAppendOp op) {
+  const CacheLayout::Layer &layer = f.cache.layers.at(op.getLayer());
+  DimAttr rows = f.symbol("rows");
+  auto head = [&](Value tensor, int64_t size) {
+    Value f32 = f.cast(op.getLoc(), f.tensor(tensor), f.builder.getF32Type());
+    return f.view(op.getLoc(), f32, {rows, f.constant(layer.heads), f.constant(size)});
+  };
+  if (graphDims(op.getKey()).front() != rows)
+    return op.emitOpError() << "appends " << op.getKey().getType() << ", which is not one position per row";
+  SmallVector<Value> inputs = {head(op.getKey(), layer.keySize), head(op.getValue(), layer.valueSize)};
+  llvm::append_range(inputs, poolInputs(f));
+  f.builder.create<kernel::CacheAppendOp>(op.getLoc(), TypeRange{}, inputs, ValueRange{}, Value(), f.shapes(inputs, {}),
+                                          layer.heads, layer.keySize, layer.valueSize, layer.keyOffset,
+                                          layer.valueOffset);
+  return success();
+}
+
+LogicalResult transept::form(FormContext &f, CacheAttentionOp op) {
+  auto found = f.cache.layers.find(op.getLayer());
+  if (found == f.cache.layers.end())
+    return op.emitOpError() << "reads the cache of layer " << op.getLayer() << ", to which nothing is appended";
+  const CacheLayout::Layer &layer = found->second;
+  SmallVector<DimAttr> dims = graphDims(op.getQuery());
+  std::optional<int64_t> heads = dims.size() == 4 ? constantValue(dims[2]) : std::nullopt;
+  if (!heads || *heads % layer.heads || constantValue(dims[3]) != layer.keySize)
+    return op.emitOpError() << "has queries " << op.getQuery().getType() << " for a cache of " << layer.heads
+                            << " heads of " << layer.keySize;
+  Type f32 = f.builder.getF32Type();
+  SmallVector<Value> inputs = {f.cast(op.getLoc(), f.tensor(op.getQuery()), f32)};
+  llvm::append_range(inputs, poolInputs(f));
+  dims.back() = f.constant(layer.valueSize);
+  Builder &b = f.builder;
+  auto attend = f.builder.create<kernel::AttendCacheOp>(
+      op.getLoc(), TypeRange{plainType(dims, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(dims)),
+      op.getScaleAttr(), b.getI64IntegerAttr(*heads), b.getI64IntegerAttr(layer.heads),
+      b.getI64IntegerAttr(layer.keySize), b.getI64IntegerAttr(layer.valueSize), b.getI64IntegerAttr(layer.keyOffset),
+      b.getI64IntegerAttr(layer.valueOffset));
+  f.define(op, f.cast(op.getLoc(), attend.getResult(0), graphElementType(op)));
+  return success();
+}
+
+LogicalResult transept::form(FormContext &f, CrossAttentionOp op) {
+  Location loc = op.getLoc();
+  Type f32 = f.builder.getF32Type();
+  SmallVector<DimAttr> dims = graphDims(op.getQuery()), key = graphDims(op.getKey()), value = graphDims(op.getValue());
+  if (dims.size() != 4 || key.size() != 4 || value.size() != 4)
+    return op.emitOpError() << "has operands of other rank than 4";
+  SmallVector<Value> inputs;
+  for (Value operand : {op.getQuery(), op.getKey(), op.getValue()})
+    inputs.push_back(f.cast(loc, f.tensor(operand), f32));
+  inputs.push_back(f.state("step.source", {f.symbol("rows")}, f.builder.getI32Type()));
+  if (op.getKeyMask())
+    inputs.push_back(formKeyMask(f, loc, f.tensor(op.getKeyMask()), {key[0], key[1]}));
+  dims.back() = value.back();
+  auto attend = f.builder.create<kernel::AttendSourceOp>(
+      loc, TypeRange{plainType(dims, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(dims)),
+      op.getScaleAttr(), f.builder.getI64IntegerAttr(static_cast<int64_t>(op.getEmptyRow())),
+      op.getKeyMask() ? f.builder.getUnitAttr() : UnitAttr());
+  f.define(op, f.cast(loc, attend.getResult(0), graphElementType(op)));
+  return success();
+}
+
+LogicalResult transept::form(FormContext &f, SearchHeadOp op) {
+  Location loc = op.getLoc();
+  SmallVector<DimAttr> dims = graphDims(op.getLogits());
+  std::optional<int64_t> vocabulary = dims.empty() ? std::nullopt : constantValue(dims.back());
+  DimAttr rows = f.symbol("rows"), topk = f.symbol("topk"), specials = f.symbol("specials");
+  if (!vocabulary || *vocabulary < 1 || elementCount(f.context(), ArrayRef(dims).drop_back()) != rows)
+    return op.emitOpError() << "searches logits of the shape " << op.getLogits().getType();
+  Type f32 = f.builder.getF32Type(), i32 = f.builder.getI32Type();
+  Value logits = f.view(loc, f.cast(loc, f.tensor(op.getLogits()), f32), {rows, dims.back()});
+  f.exportTo(loc, "logits", logits);
+
+  SmallVector<Value> inputs = {logits, f.state("step.special", {rows, specials}, i32)};
+  DimAttr blocks = f.constant(llvm::divideCeil(*vocabulary, kernel::vocabularyBlock));
+  struct Output {
+    StringRef state;
+    SmallVector<DimAttr> dims;
+    Type type;
+  };
+  Output outputs[] = {{"search.max", {rows, blocks}, f32},
+                      {"search.sum", {rows, blocks}, f32},
+                      {"search.value", {rows, blocks, topk}, f32},
+                      {"search.token", {rows, blocks, topk}, i32},
+                      {"search.special", {rows, specials}, f32}};
+  SmallVector<Type> types;
+  SmallVector<DimsAttr> shapes;
+  for (const Output &output : outputs) {
+    types.push_back(plainType(output.dims, output.type));
+    shapes.push_back(f.dims(output.dims));
+  }
+  auto head = f.builder.create<kernel::SearchHeadOp>(loc, types, inputs, ValueRange{}, Value(),
+                                                     f.shapes(inputs, shapes), *vocabulary, kernel::vocabularyBlock);
+  for (auto [output, result] : llvm::zip(outputs, head.getResults()))
+    f.exportTo(loc, output.state, result);
+  return success();
+}
