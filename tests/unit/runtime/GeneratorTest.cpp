@@ -78,7 +78,7 @@ std::string direct(const json &request) {
       EXPECT_TRUE(applySetting(settings, key, value, Origin::Request).ok());
   auto search = RequestSearch::create(settings, toyVocabulary, 40, false);
   std::vector<BatchMember> members = {{search.get(), {}}};
-  ToyStepper stepper({toyVocabulary, 24, 9, {{1, 3.0f}}}, {toySeed(request["input_ids"])}, false,
+  ToyStepper stepper({toyVocabulary, 24, 9, {{1, 1.0f}}}, {toySeed(request["input_ids"])}, false,
                      settings.candidates());
   EXPECT_TRUE(runBatch(stepper, members).ok());
   std::string text;
@@ -89,7 +89,8 @@ std::string direct(const json &request) {
 
 std::string idsOf(const std::string &answer) {
   std::string text;
-  for (const json &hypothesis : json::parse(answer)["hypotheses"])
+  const json parsed = json::parse(answer);
+  for (const json &hypothesis : parsed["hypotheses"])
     text += hypothesis["ids"].dump() + hypothesis["finish"].get<std::string>();
   return text;
 }
@@ -280,7 +281,7 @@ std::vector<double> logProbabilities(const std::vector<int64_t> &source, std::ve
                                      const std::vector<int64_t> &target) {
   std::vector<double> scores;
   for (int64_t token : target) {
-    std::vector<float> logits = ToyModel{toyVocabulary, 24, 9, {{1, 3.0f}}}.logits(toySeed(source), prefix);
+    std::vector<float> logits = ToyModel{toyVocabulary, 24, 9, {{1, 1.0f}}}.logits(toySeed(source), prefix);
     double sum = 0;
     for (float logit : logits)
       sum += std::exp(static_cast<double>(logit));

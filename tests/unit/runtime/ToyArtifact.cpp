@@ -15,7 +15,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 constexpr int64_t headBlock = 2048, blockPositions = 16;
-const ToyModel toy{toyVocabulary, 24, 9, {{1, 3.0f}}};
+const ToyModel toy{toyVocabulary, 24, 9, {{1, 1.0f}}};
 constexpr int64_t poisoned = 66, outside = 77;
 
 template <typename T> T *at(const transept_dispatch *dispatch, int index) {

@@ -20,7 +20,7 @@ struct ToyOptions {
 
 constexpr int64_t toyVocabulary = 2100; // two blocks of the search head
 
-/// Logits are those of ToyModel{toyVocabulary, 24, 9, {{1, 3}}} with toySeed(source ids) as seed. A source id 77 is out
+/// Logits are those of ToyModel{toyVocabulary, 24, 9, {{1, 1}}} with toySeed(source ids) as seed. A source id 77 is out
 /// of range for the encoder; source id 66 makes the logits after two decoder tokens NaN.
 std::shared_ptr<const Model> toyArtifact(const ToyOptions &options = {});
 
