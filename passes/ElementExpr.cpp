@@ -350,6 +350,21 @@ bool ElementExprs::step(Value &value, SmallVectorImpl<const Elem *> &indices) {
     value = broadcast.getInput();
     return true;
   }
+  if (auto tile = dyn_cast<TileOp>(op)) { // along axes of size 1, or not at all
+    auto from = dyn_cast<RankedTensorType>(tile.getInput().getType()), to = dyn_cast<RankedTensorType>(value.getType());
+    if (!from || !to || from.getRank() != to.getRank())
+      return false;
+    Elems result(indices.begin(), indices.end());
+    for (auto [axis, size, repeated] : llvm::enumerate(dimsOf(from), dimsOf(to))) {
+      if (constantValue(size) == 1)
+        result[axis] = number(0);
+      else if (size != repeated)
+        return false;
+    }
+    indices.assign(result.begin(), result.end());
+    value = tile.getInput();
+    return true;
+  }
   if (auto slice = dyn_cast<SliceOp>(op)) {
     if (!slice.getStarts() || !slice.getSteps())
       return false;

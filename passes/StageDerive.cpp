@@ -28,7 +28,6 @@ std::string nodeName(Operation *op) {
   return ("a " + op->getName().stripDialect() + " op").str();
 }
 
-
 class StepBuilder {
 public:
   StepBuilder(ModuleOp module, const WholeModel &model)
@@ -47,10 +46,12 @@ private:
   LogicalResult classify();
   /// Whether the op is the graph's own shift of its targets: ids at i - 1, a constant at 0.
   bool matchShift(Operation *op);
-  bool dependsOnTarget(Value value) {
+  bool hasSymbol(Value value, StringRef symbol) {
     auto type = rankedType(value);
-    return type && llvm::any_of(dimsOf(type), [](DimAttr dim) { return dim && dependsOn(dim, "target"); });
+    return type && llvm::any_of(dimsOf(type), [&](DimAttr dim) { return dim && dependsOn(dim, symbol); });
   }
+  bool dependsOnTarget(Value value) { return hasSymbol(value, "target"); }
+  bool dependsOnBatch(Value value) { return hasSymbol(value, "batch"); }
 
   LogicalResult broken(Operation *op, const Twine &why) {
     result.reason = (nodeName(op) + ": " + why).str();
@@ -151,8 +152,9 @@ LogicalResult StepBuilder::classify() {
       positional |= llvm::any_of(dims.getDims(), [](Attribute d) { return dependsOn(cast<DimAttr>(d), "target"); });
     if (!decoder && !positional)
       continue;
+    // What has both a batch and a target axis is shaped like a decoder value, wherever it comes from.
     for (Value value : op.getResults())
-      classes[value] = decoder ? Class::Decoder : Class::Positional;
+      classes[value] = decoder || dependsOnBatch(value) ? Class::Decoder : Class::Positional;
     if (decoder && matchShift(&op))
       shifted = op.getResult(0);
     else if (llvm::is_contained(op.getOperands(), ids) && !isa<PadOp>(op))
@@ -311,13 +313,10 @@ FailureOr<Value> StepBuilder::positionsOf(Value value) {
     }
     // A value over batch and target has one position per row; one over target alone gets the row axis in front.
     SmallVector<DimAttr> stepDims;
-    bool overBatch = llvm::any_of(dims, [](DimAttr d) { return dependsOn(d, "batch"); });
-    if (!overBatch)
+    if (!dependsOnBatch(value))
       stepDims.push_back(rows);
     for (DimAttr d : dims)
       stepDims.push_back(inStep(d));
-    if (overBatch)
-      classes[value] = Class::Decoder;
     return reshape(loc, current, stepDims);
   }
   return failure();
@@ -497,10 +496,11 @@ LogicalResult StepBuilder::buildDecoder(Operation *op) {
     return failure();
   SmallVector<Value> operands;
   for (Value operand : op->getOperands()) {
-    FailureOr<Value> value = op->hasTrait<Elementwise>() ? aligned(operand, op, type) : inStepValue(operand, op);
+    bool aligns = op->hasTrait<Elementwise>() || isa<BroadcastOp>(op);
+    FailureOr<Value> value = aligns ? aligned(operand, op, type) : inStepValue(operand, op);
     if (failed(value))
       return failure();
-    if (classOf(operand) == Class::Positional && !op->hasTrait<Elementwise>())
+    if (classOf(operand) == Class::Positional && !aligns)
       return broken(op, "combines positions and batch");
     operands.push_back(*value);
   }
