@@ -9,6 +9,16 @@ from tool import Failed, expect, expect_error, expect_success
 # Cases that cannot pass yet, each with its reason.
 EXCLUDED = {}
 
+# Where the kinds of error in case.json show, and their exit codes.
+ERRORS = {
+    "external_data_invalid": ("compile", 3),
+    "index_out_of_range": ("run", 8),
+    "input_type_mismatch": ("run", 8),
+    "non_finite_logits": ("run", 8),
+    "shape_mismatch": ("run", 8),
+    "unsupported_op": ("compile", 4),
+}
+
 
 def trim(row, pad, eos):
     """Cuts what fills a row behind its first EOS; the decoder may start with EOS."""
@@ -57,8 +67,9 @@ def run_case(tool, folder, tmp):
     source = os.path.abspath(folder if whole else os.path.join(folder, case["models"][0]))
     artifact = os.path.join(tmp, "m.tsp")
     result = tool.compile(source, artifact, cwd=tmp if case.get("run_from_other_directory") else None)
-    if result.returncode and case["expect"] == "error":
-        return expect_error(result)
+    stage, code = ERRORS[case["error_kind"]] if case["expect"] == "error" else (None, None)
+    if stage == "compile":
+        return expect_error(result, code)
     expect_success(result, "compile")
     limit = case.get("max_weight_bytes_in_artifact")
     if limit and os.path.getsize(artifact) > limit * 1.3 + 200_000:
@@ -74,8 +85,8 @@ def run_case(tool, folder, tmp):
             settings = all_settings[i] if i < len(all_settings) else all_settings[0]
             lines = "".join(json.dumps(request) + "\n" for request in requests_of(inputs, settings))
             result = tool.run("transept", "generate", artifact, stdin=lines)
-        if case["expect"] == "error":
-            return expect_error(result)
+        if stage == "run" and i == len(case["inputs"]) - 1:
+            return expect_error(result, code)
         expect_success(result, f"input {i}")
         if case["kind"] == "run":
             check_outputs(outputs, expected, case, f"input {i}")

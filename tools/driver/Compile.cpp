@@ -21,6 +21,7 @@ public:
       : options(options), progress(progress), report(report), context(MLIRContext::Threading::DISABLED),
         dumps(options.dumpDirectory) {
     loadPhaseDialects(context);
+    context.printOpOnDiagnostic(false);
   }
 
   std::optional<Failure> run();
@@ -73,9 +74,10 @@ std::optional<Failure> Compilation::resume() {
     return Failure{ExitUsage, name + ": was made for another target, precision or list of CPU levels", {}};
   (*module)->setAttr(optionsAttrName, optionsToAttr(&context, target));
   // A file is not trusted to hold what the phase leaves.
-  if (std::optional<Failure> failure = checkPhase(*module, *findPhase(options.startFrom))) {
-    failure->exitCode = ExitInvalidModel;
-    failure->message = name + ": is no module after phase '" + options.startFrom + "': " + failure->message;
+  DiagnosticLog log(&context);
+  if (failed(verifyPhase(*module, *findPhase(options.startFrom)))) {
+    Failure failure = log.take(ExitInvalidModel, "");
+    failure.message = name + ": is no module after phase '" + options.startFrom + "': " + failure.message;
     return failure;
   }
   return std::nullopt;

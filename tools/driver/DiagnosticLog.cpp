@@ -56,12 +56,12 @@ std::optional<ExitCode> codeOf(Location location) {
 
 std::string lineOf(const Diagnostic &diagnostic) {
   std::string place = describeLocation(diagnostic.getLocation()), text = diagnostic.str();
-  for (const Diagnostic &note : const_cast<Diagnostic &>(diagnostic).getNotes()) {
-    // MLIR attaches the op's text where it was asked to; a line has no room for it.
-    std::string more = note.str();
-    if (!StringRef(more).starts_with("see current operation"))
-      text += "; " + more;
-  }
+  // The place says it already.
+  std::string again = " of node '" + firstName(diagnostic.getLocation()).str() + "'";
+  if (size_t at = text.find(again); at != std::string::npos)
+    text.erase(at, again.size());
+  for (const Diagnostic &note : const_cast<Diagnostic &>(diagnostic).getNotes())
+    text += "; " + note.str();
   return printable(place.empty() ? text : place + ": " + text, 2000);
 }
 

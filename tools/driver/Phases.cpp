@@ -140,7 +140,7 @@ static Failure internalFailure(Failure failure, const llvm::Twine &where) {
 }
 
 LogicalResult mlir::transept::verifyPhase(ModuleOp module, const Phase &phase) {
-  WalkResult result = module.walk([&](Operation *op) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     StringRef dialect = op->getName().getDialectNamespace();
     if (llvm::is_contained(phase.dialects, dialect))
       return WalkResult::advance();
@@ -169,9 +169,11 @@ std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<
                                                std::vector<std::string> *warnings) {
   std::string name = pass->getArgument().str();
   DiagnosticLog log(module.getContext());
-  if (failed(applyPass(module, std::move(pass), /*checked=*/false)))
-    return log.hasError() ? log.take(code, "")
-                          : Failure{ExitInternal, "internal error: pass '" + name + "' failed", {}};
+  if (failed(applyPass(module, std::move(pass), /*checked=*/false))) {
+    Failure failure = log.hasError() ? log.take(code, "") : Failure{ExitInternal, "it failed without a reason", {}};
+    return failure.exitCode == ExitInternal ? internalFailure(failure, "internal error: in pass '" + name + "'")
+                                            : failure;
+  }
   if (failed(verify(module)))
     return internalFailure(log.take(ExitInternal, "the module is not valid"),
                            "internal error: after pass '" + name + "'");

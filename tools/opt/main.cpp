@@ -87,6 +87,7 @@ LogicalResult runStep(ModuleOp module, const Step &step) {
 LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> buffer, const OptOptions &options, raw_ostream &out) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   loadPhaseDialects(context);
+  context.printOpOnDiagnostic(!options.verifyDiagnostics);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   auto transform = [&]() -> OwningOpRef<ModuleOp> {
