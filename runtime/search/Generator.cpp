@@ -57,10 +57,6 @@ Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model
   return generator;
 }
 
-int64_t Generator::padOf(const Settings &settings) {
-  return settings.padTokenId ? *settings.padTokenId : settings.eosTokenId.empty() ? 0 : settings.eosTokenId.front();
-}
-
 Status Generator::applySettings(const json &object, const json &flags, Settings &settings) const {
   settings = defaults_;
   json given = json::object();
@@ -69,8 +65,14 @@ Status Generator::applySettings(const json &object, const json &flags, Settings 
   for (const auto &[key, value] : object.items())
     if (!isRequestKey(key))
       given[key] = value;
+  // A key the model brings and nobody knows can still be switched off.
+  auto isRefused = [&](const std::string &key) {
+    return std::any_of(refused_.begin(), refused_.end(),
+                       [&](const std::string &setting) { return setting.compare(0, key.size() + 1, key + "=") == 0; });
+  };
   for (const auto &[key, value] : given.items())
-    TRANSEPT_TRY(applySetting(settings, key, value, Origin::Request));
+    if (!value.is_null() || !isRefused(key))
+      TRANSEPT_TRY(applySetting(settings, key, value, Origin::Request));
   TRANSEPT_TRY(checkRefusedSettings(refused_, given));
   if (settings.returnAlignments)
     return refuse("'return_alignments': this artifact does not report attention; leave it out");
@@ -160,8 +162,7 @@ Status Generator::run(const std::vector<Request *> &requests) {
       key += " prompt " + std::to_string(request.settings.prompt().size());
     if (request.settings.stream)
       key += " stream " + std::to_string(order[&request]); // alone, so that it is not held up
-    // Padding is filled with one id.
-    return key + " pad " + std::to_string(padOf(request.settings));
+    return key;
   };
   std::map<std::string, std::vector<Request *>> groups;
   for (Request *request : requests)
@@ -231,8 +232,7 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
       demand.batch = std::min(demand.batch * 2, std::max<int64_t>(options_.batch, batch.size()));
 
   TRANSEPT_TRY(stepper_.prepare(demand));
-  TRANSEPT_ASSIGN(RunArguments arguments,
-                  inputs_.assemble(sources, demand.batch, demand.source, padOf(batch[0]->settings)));
+  TRANSEPT_ASSIGN(RunArguments arguments, inputs_.assemble(sources, demand.batch, demand.source));
   TRANSEPT_TRY(stepper_.encode(arguments));
 
   BatchHooks hooks;

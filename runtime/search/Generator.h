@@ -73,8 +73,6 @@ public:
   EncoderInputs &encoderInputs() { return inputs_; }
   SessionStepper &stepper() { return stepper_; }
   const Settings &defaults() const { return defaults_; }
-  /// The id that fills padded sources.
-  static int64_t padOf(const Settings &settings);
 
 private:
   Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options,

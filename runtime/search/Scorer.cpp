@@ -56,14 +56,13 @@ public:
     demand.batch = inputs.fixedBatch() ? inputs.fixedBatch() : static_cast<int64_t>(requests_.size());
     demand.rows = demand.batch;
     TRANSEPT_TRY(generator_.stepper().prepare(demand));
-    TRANSEPT_ASSIGN(RunArguments arguments,
-                    inputs.assemble(sources, demand.batch, demand.source, Generator::padOf(requests_[0]->settings)));
+    TRANSEPT_ASSIGN(RunArguments arguments, inputs.assemble(sources, demand.batch, demand.source));
     return generator_.generation().score().empty() ? stepwise(arguments) : atOnce(arguments, demand);
   }
 
 private:
   Status atOnce(RunArguments &arguments, const Demand &demand) {
-    std::vector<int64_t> ids(demand.batch * demand.positions, Generator::padOf(requests_[0]->settings));
+    std::vector<int64_t> ids(demand.batch * demand.positions);
     for (int64_t slot = 0; slot < demand.batch; ++slot) {
       std::vector<int64_t> own = decoderInputs(*requests_[slot < static_cast<int64_t>(requests_.size()) ? slot : 0]);
       std::copy(own.begin(), own.end(), ids.begin() + slot * demand.positions);
@@ -209,8 +208,7 @@ Status runScores(Generator &generator, const GeneratorOptions &options, const st
   std::map<std::string, std::vector<ScoreRequest *>> groups;
   for (ScoreRequest *request : requests)
     if (request->status.ok())
-      groups[inputs.shapeKey(request->source) + " pad " + std::to_string(Generator::padOf(request->settings))]
-          .push_back(request);
+      groups[inputs.shapeKey(request->source)].push_back(request);
   for (auto &group : groups) {
     std::vector<ScoreRequest *> &members = group.second;
     std::vector<size_t> order(members.size());

@@ -11,6 +11,9 @@ constexpr int64_t headBlockTokens = 2048;
 
 int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
+/// Blocks of the pool: what live rows can need, and one for idle rows.
+int64_t poolBlocks(int64_t rows, int64_t capacity) { return BlockPool::blocksFor(rows, capacity) + 1; }
+
 } // namespace
 
 Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
@@ -28,7 +31,7 @@ Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
     else if (name == "capacity" || name == "target")
       value = symbol.max() > 0 ? std::min(capacity, symbol.max()) : capacity;
     else if (name == "blocks")
-      value = BlockPool::blocksFor(demand.rows, capacity);
+      value = poolBlocks(demand.rows, capacity);
     else if (name == "specials")
       value = demand.specials;
     else if (name == "topk")
@@ -76,10 +79,21 @@ Status SessionStepper::prepare(const Demand &demand) {
     have_ = next;
     TRANSEPT_TRY(bind());
   }
-  int64_t capacity = roundUp(have_.positions, BlockPool::blockPositions);
-  if (incremental())
-    pool_.emplace(have_.rows, capacity, BlockPool::blocksFor(have_.rows, capacity));
+  if (incremental()) {
+    pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
+    makeIdle(0, have_.rows);
+  }
   return Status::success();
+}
+
+void SessionStepper::makeIdle(int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    token_[row] = 0;
+    position_[row] = 0;
+    source_[row] = 0;
+    block_[row * capacity_] = static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1);
+    std::fill_n(special_ + row * have_.specials, have_.specials, -1);
+  }
 }
 
 Status SessionStepper::bind() {
@@ -93,16 +107,18 @@ Status SessionStepper::bind() {
       status = {Code::ArtifactRefused,
                 "the artifact's state '" + std::string(name) + "' is missing, too small or of another type"};
   };
-  int64_t capacity = roundUp(have_.positions, BlockPool::blockPositions);
+  capacity_ = std::max(session_->symbol("capacity"), session_->symbol("target"));
+  if (incremental() && capacity_ < have_.positions)
+    return {Code::ArtifactRefused, "the artifact's caches have no symbol 'capacity', or too small a limit for it"};
   headBlocks_ = (vocabulary() + headBlockTokens - 1) / headBlockTokens;
   int64_t heads = have_.rows * headBlocks_;
-  state("step.live", live_, 1);
+  state("step.live", live_, 1, true);
   state("step.source", source_, have_.rows);
   state("step.special", special_, have_.rows * have_.specials);
   if (incremental()) {
     state("step.token", token_, have_.rows);
     state("step.position", position_, have_.rows);
-    state("step.block", block_, have_.rows * capacity);
+    state("step.block", block_, have_.rows * capacity_);
   } else {
     state("step.prefix", prefix_, have_.rows);
     prefixBytes_ = session_->state("step.prefix").bytes;
@@ -125,7 +141,11 @@ Status SessionStepper::encode(const RunArguments &arguments) { return session_->
 Status SessionStepper::step(Span<const StepRow> rows) {
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
-  *live_ = static_cast<int32_t>(rows.size());
+  if (live_)
+    *live_ = static_cast<int32_t>(rows.size());
+  if (incremental() && static_cast<int64_t>(rows.size()) < written_)
+    makeIdle(static_cast<int64_t>(rows.size()), written_);
+  written_ = static_cast<int64_t>(rows.size());
   moves_.clear();
   for (size_t row = 0; row < rows.size(); ++row) {
     const StepRow &from = rows[row];

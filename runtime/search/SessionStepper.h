@@ -46,12 +46,16 @@ private:
   const program::Generation &generation() const { return model_->manifest().generation(); }
   Result<SymbolValues> symbols(const Demand &demand) const;
   Status bind();
+  /// Rows that are skipped, or computed in vain by an artifact that does not skip rows, must do no harm: they compute
+  /// position 0 of some token in a block that no live row uses.
+  void makeIdle(int64_t begin, int64_t end);
 
   std::shared_ptr<const Model> model_;
   int threads_;
   std::unique_ptr<Session> session_;
   Demand have_;
-  int64_t headBlocks_ = 0;
+  int64_t headBlocks_ = 0, capacity_ = 0; // capacity_: target positions, row stride of the block table
+  int64_t written_ = 0;                   // rows of the session whose step state is not idle
 
   // States of the session; see the generation contract in docs/.
   int32_t *live_ = nullptr, *source_ = nullptr, *block_ = nullptr, *special_ = nullptr;

@@ -65,6 +65,7 @@ const std::vector<RefusedRow> &refusedRows() {
       {"top_p", "[1.0]", sampling, true},
       {"min_p", "[0.0]", sampling, true},
       {"typical_p", "[1.0]", sampling, true},
+      {"top_h", "[]", sampling, true},
       {"epsilon_cutoff", "[0.0]", sampling, true},
       {"eta_cutoff", "[0.0]", sampling, true},
       {"num_beam_groups", "[1]", "use plain beams: num_beams without groups"},
@@ -91,6 +92,7 @@ const std::vector<RefusedRow> &refusedRows() {
       {"output_hidden_states", "[false]", "leave it out"},
       {"return_dict_in_generate", "*", nothing},
       {"use_cache", "*", nothing},
+      {"return_timestamps", "[false]", "leave it out"},
       {"cache_implementation", "*", nothing},
       {"cache_config", "*", nothing},
       {"return_legacy_cache", "*", nothing},
@@ -107,6 +109,13 @@ const std::vector<RefusedRow> &refusedRows() {
       {"transformers_version", "*", nothing},
       {"_from_model_config", "*", nothing},
       {"_commit_hash", "*", nothing},
+      {"alignment_heads", "*", nothing},
+      {"is_multilingual", "*", nothing},
+      {"lang_to_id", "*", nothing},
+      {"task_to_id", "*", nothing},
+      {"no_timestamps_token_id", "*", nothing},
+      {"prev_sot_token_id", "*", nothing},
+      {"max_initial_timestamp_index", "*", nothing},
   };
   return rows;
 }

@@ -251,10 +251,10 @@ Status checkRefusedSettings(Span<const std::string> refused, const json &request
     std::string key = setting.substr(0, setting.find('='));
     const RefusedRow *row = findRefused(key);
     // Sampling parameters mean nothing unless do_sample, which is in the list then, is on.
-    if (!row || row->sampling || request.contains(key))
+    if ((row && row->sampling) || request.contains(key))
       continue; // a value in the request was judged by applySetting
-    return refuse("the model asks for " + printable(setting, 100) + ", which is not implemented; " + row->advice +
-                  "; send \"" + key + "\": null to do without");
+    return refuse("the model asks for " + printable(setting, 100) + ", which is not implemented; " +
+                  (row ? row->advice + std::string("; ") : "") + "send \"" + key + "\": null to do without");
   }
   return Status::success();
 }

@@ -75,9 +75,6 @@ Result<EncoderInputs> EncoderInputs::create(const program::Manifest &manifest) {
   if (!inputs.main_ || inputs.main_->dims_size() < 1)
     return Status(Code::ArtifactRefused, "the encoder has no input " + quoted(manifest.generation().encoder_input()));
   inputs.mask_ = inputs.find(manifest.generation().encoder_mask());
-  // torch.nn.Transformer marks padding with true, everybody else marks tokens with 1.
-  inputs.maskMarksPadding_ = inputs.mask_ && inputs.mask_->dtype() == program::BOOL &&
-                             inputs.mask_->name().find("padding") != std::string::npos;
   inputs.fixedBatch_ = constantOf(inputs.main_->dims(0));
   if (inputs.takesIds())
     inputs.fixedLength_ = constantOf(inputs.main_->dims(1));
@@ -124,9 +121,9 @@ Status EncoderInputs::check(const Source &source) const {
     if (source.ids.empty())
       return refuse("'input_ids' is empty");
     int64_t length = static_cast<int64_t>(source.ids.size());
-    if (fixedLength_ && (length > fixedLength_ || (length < fixedLength_ && !mask_)))
+    if (fixedLength_ && (length > fixedLength_ || (length < fixedLength_ && !pads())))
       return {Code::LimitExceeded, "the input has " + std::to_string(length) + " tokens, the model was exported for " +
-                                       (mask_ ? "at most " : "exactly ") + std::to_string(fixedLength_)};
+                                       (pads() ? "at most " : "exactly ") + std::to_string(fixedLength_)};
     for (const program::Buffer &buffer : entry_->buffers())
       if (buffer.storage() == program::INPUT && &buffer != main_ && &buffer != mask_ && !buffer.has_default())
         return refuse("the encoder needs " + quoted(buffer.name()) + " too; give an .npz file with 'inputs'");
@@ -157,21 +154,20 @@ void EncoderInputs::fillMask(std::vector<uint8_t> &bytes, Span<const Source *con
     const Source &source = *sources[slot < static_cast<int64_t>(sources.size()) ? slot : 0];
     int64_t real = source.tensors.empty() ? static_cast<int64_t>(source.ids.size()) : length;
     for (int64_t i = 0; i < length; ++i)
-      marks[slot * length + i] = (i < real) != maskMarksPadding_;
+      marks[slot * length + i] = (i < real) != generation_->encoder_mask_marks_padding();
   }
   // Types without a mark were refused before.
   (void)fillIntegers(bytes, mask_->name(), mask_->dtype(), marks);
 }
 
-Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, int64_t batch, int64_t length,
-                                             int64_t pad) {
+Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, int64_t batch, int64_t length) {
   const Source &first = *sources[0];
   inputs_.clear();
   auto slotOf = [&](int64_t slot) -> const Source & {
     return *sources[slot < static_cast<int64_t>(sources.size()) ? slot : 0];
   };
   if (first.tensors.empty()) {
-    std::vector<int64_t> ids(batch * length, pad);
+    std::vector<int64_t> ids(batch * length, generation_->encoder_pad_id());
     for (int64_t slot = 0; slot < batch; ++slot)
       std::copy(slotOf(slot).ids.begin(), slotOf(slot).ids.end(), ids.begin() + slot * length);
     Input &input = inputs_.emplace_back(Input{main_->name(), main_->dtype(), {batch, length}, {}});

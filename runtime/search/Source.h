@@ -33,7 +33,7 @@ public:
   static Result<EncoderInputs> create(const program::Manifest &manifest);
 
   /// Whether sources of different length may share a batch.
-  bool pads() const { return mask_ != nullptr && !generation_->equal_lengths(); }
+  bool pads() const { return !generation_->equal_lengths(); }
   bool takesIds() const;
   /// Source positions: of ids their number, of tensors the extent that the symbol `source` stands for, 0 where it is
   /// fixed.
@@ -49,7 +49,7 @@ public:
 
   /// Lays out `sources` as a batch of `batch` slots of `length` positions (ids); unused slots repeat the first source.
   /// The views stay valid until the next call.
-  Result<RunArguments> assemble(Span<const Source *const> sources, int64_t batch, int64_t length, int64_t pad);
+  Result<RunArguments> assemble(Span<const Source *const> sources, int64_t batch, int64_t length);
 
 private:
   const program::Buffer *find(std::string_view name) const;
@@ -58,7 +58,6 @@ private:
   const program::Generation *generation_ = nullptr;
   const program::Entry *entry_ = nullptr;
   const program::Buffer *main_ = nullptr, *mask_ = nullptr;
-  bool maskMarksPadding_ = false;
   int64_t fixedBatch_ = 0, fixedLength_ = 0;
 
   struct Input {

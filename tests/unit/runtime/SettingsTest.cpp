@@ -148,6 +148,9 @@ TEST(Settings, WhatAnExportAsksForInVainIsRefusedUntilSwitchedOff) {
   EXPECT_EQ(status.code(), Code::InvalidInput);
   EXPECT_NE(status.message().find("do_sample=true"), std::string::npos);
   EXPECT_TRUE(checkRefusedSettings(refused, {{"do_sample", false}}).ok());
+  std::vector<std::string> unknown = {"future=1"};
+  EXPECT_NE(checkRefusedSettings(unknown, json::object()).message().find("send \"future\": null"), std::string::npos);
+  EXPECT_TRUE(checkRefusedSettings(unknown, {{"future", nullptr}}).ok());
 }
 
 TEST(Settings, FlagsReadListsAndWords) {
