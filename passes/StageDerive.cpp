@@ -553,8 +553,14 @@ void StepBuilder::buildEncode() {
   OpBuilder at(context);
   at.setInsertionPoint(whole);
   auto encode = at.create<func::FuncOp>(whole.getLoc(), "encode", at.getFunctionType(types, {}));
-  if (Attribute guards = whole->getAttr(guardsAttrName))
-    encode->setAttr(guardsAttrName, guards);
+  if (auto attr = whole->getAttrOfType<ArrayAttr>(guardsAttrName)) {
+    // What concerns the target is checked where a target is given.
+    SmallVector<Guard> guards = guardsFromAttr(attr);
+    llvm::erase_if(guards, [](const Guard &guard) {
+      return dependsOn(guard.lhs, "target") || dependsOn(guard.rhs, "target");
+    });
+    encode->setAttr(guardsAttrName, guardsToAttr(context, guards));
+  }
   Block *body = encode.addEntryBlock();
   IRMapping mapping;
   for (auto [position, index] : llvm::enumerate(arguments)) {
