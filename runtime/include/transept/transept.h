@@ -189,6 +189,57 @@ typedef struct transept_memory {
 TRANSEPT_API transept_status transept_session_memory(const transept_session *session, transept_memory *memory,
                                                      transept_error *error);
 
+/* ---- files of a model ------------------------------------------------------------------------------------------- */
+
+/* Which tokenizer the model brings: "sentencepiece-pair" ...; "none" where it has none. Valid while the model is. */
+TRANSEPT_API const char *transept_model_tokenizer_kind(const transept_model *model);
+/* What the tokenizer must know besides its files, as JSON. */
+TRANSEPT_API const char *transept_model_tokenizer_config(const transept_model *model);
+/* Content of a file that travels in the model, e.g. "source.spm"; null where there is none. Valid while the model is. */
+TRANSEPT_API const void *transept_model_file(const transept_model *model, const char *name, size_t *bytes);
+
+/* ---- generation ------------------------------------------------------------------------------------------------- */
+
+/* Text to token ids and back; transept/text.h makes one for models that bring a tokenizer. Functions that write return
+ * how much there is to write, at most `room` of it was written; negative: the text has no ids. */
+typedef struct transept_tokenizer {
+  size_t struct_size;
+  void *user;
+  /* Ids of a source text, or of a target text where `target` is not 0, end token included. */
+  int64_t (*encode)(void *user, int32_t target, const char *text, size_t bytes, int64_t *ids, size_t room);
+  /* UTF-8 without special tokens; no zero byte at the end. */
+  int64_t (*decode)(void *user, const int64_t *ids, size_t count, char *text, size_t room);
+  int64_t end_of_source;       /* id that ends every source, -1: none */
+  void (*release)(void *user); /* called once; may be null */
+} transept_tokenizer;
+
+typedef struct transept_generator transept_generator;
+
+typedef struct transept_generator_options {
+  size_t struct_size;
+  int32_t threads;  /* 0: as many as the process may use */
+  int32_t batch;    /* most requests computed together; 0: 16. Answers do not depend on it. */
+  int32_t truncate; /* not 0: cut sources that are too long, instead of refusing them */
+  const transept_tokenizer *tokenizer; /* null: ids only. Taken over, on failure too. */
+} transept_generator_options;
+
+/* `options` may be null. `*generator` is null on failure. Keeps the model alive; one thread at a time. */
+TRANSEPT_API transept_status transept_generator_create(const transept_model *model,
+                                                       const transept_generator_options *options,
+                                                       transept_generator **generator, transept_error *error);
+TRANSEPT_API void transept_generator_free(transept_generator *generator);
+
+/* `requests` is a JSON object, or a list of them: {"text": "..."} or {"input_ids": [...]}, "id", and any setting under
+ * its generation_config.json name. `*answers` is an object, or a list in the same order:
+ * {"id", "hypotheses": [{"ids", "score", "text", "finish"}], "input_tokens", "output_tokens"}; valid until the next call.
+ * In a list a request that fails is answered by {"id", "error": {"code", "message"}}; a single one fails the call. */
+TRANSEPT_API transept_status transept_generator_run(transept_generator *generator, const char *requests,
+                                                    const char **answers, transept_error *error);
+
+/* From any thread: a run in progress ends before its next step, and later ones at once, with TRANSEPT_CANCELLED, until
+ * it is called with 0. */
+TRANSEPT_API void transept_generator_cancel(transept_generator *generator, int32_t cancel);
+
 #ifdef __cplusplus
 }
 #endif

@@ -226,6 +226,37 @@ private:
   std::unique_ptr<transept_session, Free> handle_;
 };
 
+/// Requests and answers as JSON text; see transept_generator_run().
+class Generator {
+public:
+  /// A tokenizer is taken over.
+  explicit Generator(const Model &model, int threads = 0, const transept_tokenizer *tokenizer = nullptr) {
+    auto options = detail::tagged<transept_generator_options>();
+    options.threads = threads;
+    options.tokenizer = tokenizer;
+    transept_generator *generator = nullptr;
+    detail::check(
+        [&](transept_error *error) { return transept_generator_create(model.get(), &options, &generator, error); });
+    handle_.reset(generator);
+  }
+
+  std::string run(const std::string &requests) {
+    const char *answers = nullptr;
+    detail::check(
+        [&](transept_error *error) { return transept_generator_run(get(), requests.c_str(), &answers, error); });
+    return answers;
+  }
+
+  void cancel(bool cancel = true) { transept_generator_cancel(get(), cancel); }
+  transept_generator *get() const { return handle_.get(); }
+
+private:
+  struct Free {
+    void operator()(transept_generator *generator) const { transept_generator_free(generator); }
+  };
+  std::unique_ptr<transept_generator, Free> handle_;
+};
+
 } // namespace api
 } // namespace transept
 
