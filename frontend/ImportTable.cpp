@@ -1,6 +1,7 @@
 //===- ImportTable.cpp - which handler imports which operator --------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "frontend/Import.h"
 #include "frontend/NodeImport.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -72,3 +73,20 @@ const ImportTable &ImportTable::get() {
 void ImportTable::add(StringRef domain, StringRef op, ImportHandler handler) { handlers[keyOf(domain, op)] = handler; }
 
 ImportHandler ImportTable::find(StringRef domain, StringRef op) const { return handlers.lookup(keyOf(domain, op)); }
+
+std::vector<std::string> ImportTable::keys() const {
+  std::vector<std::string> keys;
+  for (const auto &entry : handlers)
+    keys.push_back(entry.getKey().str());
+  llvm::sort(keys);
+  return keys;
+}
+
+std::vector<std::string> mlir::transept::importedOperators() {
+  std::vector<std::string> titles = ImportTable::get().keys();
+  for (std::string &title : titles)
+    if (StringRef(title).starts_with("::"))
+      title.erase(0, 2);
+  llvm::sort(titles);
+  return titles;
+}

@@ -112,6 +112,8 @@ public:
   void add(StringRef op, ImportHandler handler) { add("", op, handler); }
   void add(StringRef domain, StringRef op, ImportHandler handler);
   ImportHandler find(StringRef domain, StringRef op) const;
+  /// "domain::operator" of all handlers, sorted; the standard domain is "".
+  std::vector<std::string> keys() const;
 
 private:
   llvm::StringMap<ImportHandler> handlers;

@@ -1,6 +1,7 @@
 //===- main.cpp - transept-compile ----------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "frontend/Import.h"
 #include "google/protobuf/stubs/common.h"
 #include "onnx/common/version.h"
 #include "runtime/AtomicFile.h"
@@ -33,7 +34,7 @@ struct Flags {
   CompileOptions compile;
   std::string report, levels;
   bool asGraph = false, asExport = false, json = false, quiet = false, verbose = false;
-  bool printPhases = false;
+  bool printPhases = false, printOperators = false;
 };
 
 std::string versionText() {
@@ -64,6 +65,7 @@ void defineFlags(CLI::App &app, Flags &flags) {
   app.add_option("--stop-after", options.stopAfter, "Stop after a phase: " + phaseNames())->type_name("PHASE");
   app.add_option("--start-from", options.startFrom, "SRC is a dump; go on after this phase")->type_name("PHASE");
   app.add_flag("--print-phases", flags.printPhases, "Print the table of phases, in Markdown");
+  app.add_flag("--print-operators", flags.printOperators, "Print the ONNX operators that can be imported");
   app.add_flag("--json", flags.json, "Print the report as JSON on standard output");
   app.add_flag("-q,--quiet", flags.quiet, "Errors only");
   app.add_flag("-v,--verbose", flags.verbose, "Print the report");
@@ -166,6 +168,11 @@ int runTool(int argc, char **argv) {
   }
   if (flags.printPhases) {
     std::fputs(phasesPage().c_str(), stdout);
+    return ExitOk;
+  }
+  if (flags.printOperators) {
+    for (const std::string &title : importedOperators())
+      std::puts(title.c_str());
     return ExitOk;
   }
   CompileOptions &options = flags.compile;
