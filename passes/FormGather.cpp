@@ -26,7 +26,7 @@ static Value checkedIndex(Body &b, Operation *op, Value element, Type elementTyp
 LogicalResult transept::form(FormContext &f, GatherOp op) {
   Value data = f.tensor(op.getData()), indexTensor = f.tensor(op.getIndices());
   ArrayRef<DimAttr> dims = shapeOf(data).getDims();
-  size_t axis = op.getAxis() < 0 ? op.getAxis() + dims.size() : op.getAxis();
+  size_t axis = axisFromFront(op.getAxis(), dims.size());
   size_t indexRank = shapeOf(indexTensor).getDims().size();
   f.define(op, f.map(op.getLoc(), graphDims(op), {data, indexTensor}, graphElementType(op),
                      [&](Body &b, ValueRange at, ValueRange sources) {
@@ -42,7 +42,7 @@ LogicalResult transept::form(FormContext &f, GatherOp op) {
 LogicalResult transept::form(FormContext &f, GatherElementsOp op) {
   Value data = f.tensor(op.getData()), indexTensor = f.tensor(op.getIndices());
   ArrayRef<DimAttr> dims = shapeOf(data).getDims();
-  size_t axis = op.getAxis() < 0 ? op.getAxis() + dims.size() : op.getAxis();
+  size_t axis = axisFromFront(op.getAxis(), dims.size());
   f.define(op, f.map(op.getLoc(), graphDims(op), {data, indexTensor}, graphElementType(op),
                      [&](Body &b, ValueRange at, ValueRange sources) {
                        SmallVector<Value> read(at);

@@ -91,7 +91,7 @@ LogicalResult transept::form(FormContext &f, ConcatOp op) {
   for (Value input : op.getInputs())
     inputs.push_back(f.tensor(input));
   SmallVector<DimAttr> result = graphDims(op);
-  int64_t axis = op.getAxis() < 0 ? op.getAxis() + result.size() : op.getAxis();
+  int64_t axis = axisFromFront(op.getAxis(), result.size());
   // The branch that holds the element; no other input is read.
   std::function<Value(Body &, ValueRange, ValueRange, size_t, DimAttr)> pick =
       [&](Body &b, ValueRange indices, ValueRange sources, size_t i, DimAttr offset) {

@@ -36,7 +36,7 @@ LogicalResult transept::form(FormContext &f, SoftmaxOp op) {
   SmallVector<DimAttr> dims = graphDims(op);
   if (dims.empty() || !isa<FloatType>(graphElementType(op)))
     return emitUnsupported(op) << "has an operand of type " << op.getInput().getType();
-  int64_t rank = dims.size(), axis = op.getAxis() < 0 ? op.getAxis() + rank : op.getAxis();
+  int64_t rank = dims.size(), axis = axisFromFront(op.getAxis(), rank);
   // The axis changes places with the last one, and back.
   SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   std::swap(order[axis], order.back());
@@ -51,7 +51,7 @@ LogicalResult transept::form(FormContext &f, SoftmaxOp op) {
 LogicalResult transept::form(FormContext &f, LayerNormOp op) {
   Value input = f.tensor(op.getInput());
   SmallVector<DimAttr> dims = graphDims(op);
-  int64_t rank = dims.size(), axis = op.getAxis() < 0 ? op.getAxis() + rank : op.getAxis();
+  int64_t rank = dims.size(), axis = axisFromFront(op.getAxis(), rank);
   Type type = graphElementType(op), scalar = computeType(type);
   if (axis < 0 || axis >= rank || !isa<FloatType>(type))
     return emitUnsupported(op) << "has an operand of type " << op.getInput().getType();

@@ -54,6 +54,8 @@ LogicalResult form(FormContext &f, SearchHeadOp op);
 /// The dims of a graph value.
 SmallVector<DimAttr> graphDims(Value value);
 Type graphElementType(Value value);
+/// An axis that may count from the end.
+inline int64_t axisFromFront(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
 /// The indices at which a tensor of `dims`, broadcast to `result` (aligned at the last axis), is read.
 SmallVector<Value> broadcastIndices(Body &b, ValueRange indices, ArrayRef<DimAttr> dims, ArrayRef<DimAttr> result);
 /// Axis i of the result is axis `permutation[i]` of the tensor.

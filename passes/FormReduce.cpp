@@ -214,7 +214,7 @@ LogicalResult transept::form(FormContext &f, ReduceOp op) {
 LogicalResult transept::form(FormContext &f, ArgMaxOp op) {
   Value input = f.tensor(op.getInput());
   SmallVector<DimAttr> dims(shapeOf(input).getDims());
-  size_t axis = op.getAxis() < 0 ? op.getAxis() + dims.size() : op.getAxis();
+  size_t axis = axisFromFront(op.getAxis(), dims.size());
   Type type = graphElementType(op.getInput()), index = graphElementType(op);
   Reduction best{ReduceKind::Max, type};
   f.define(op, f.map(op.getLoc(), graphDims(op), {input}, index, [&](Body &b, ValueRange at, ValueRange sources) {
@@ -246,7 +246,7 @@ LogicalResult transept::form(FormContext &f, CumSumOp op) {
   if (op.getAxisValue() || !op.getAxis())
     return emitUnresolved(op);
   SmallVector<DimAttr> dims = graphDims(op);
-  size_t axis = *op.getAxis() < 0 ? *op.getAxis() + dims.size() : *op.getAxis();
+  size_t axis = axisFromFront(*op.getAxis(), dims.size());
   Type type = graphElementType(op);
   f.define(op,
            f.map(op.getLoc(), dims, {f.tensor(op.getInput())}, type, [&](Body &b, ValueRange at, ValueRange sources) {

@@ -12,8 +12,9 @@ using namespace mlir::transept;
 //===- Functions
 //--------------------------------------------------------------------------------------------------------===//
 
+/// Functions compute on scalar types: whether a buffer's integers are unsigned is a matter of the ops on them.
 static kernel::BufferType bufferType(Value tensor) {
-  return kernel::BufferType::get(tensor.getContext(), kernel::elementTypeOf(tensor.getType()));
+  return kernel::BufferType::get(tensor.getContext(), scalarType(kernel::elementTypeOf(tensor.getType())));
 }
 
 /// The symbols of all size expressions in and below `op`, sorted.
