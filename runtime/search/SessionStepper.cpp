@@ -79,19 +79,22 @@ Status SessionStepper::prepare(const Demand &demand) {
     have_ = next;
     TRANSEPT_TRY(bind());
   }
-  if (incremental()) {
+  if (block_)
     pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
+  if (incremental())
     makeIdle(0, have_.rows);
-  }
   return Status::success();
 }
 
 void SessionStepper::makeIdle(int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     token_[row] = 0;
-    position_[row] = 0;
-    source_[row] = 0;
-    block_[row * capacity_] = static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1);
+    if (position_)
+      position_[row] = 0;
+    if (source_)
+      source_[row] = 0;
+    if (block_)
+      block_[row * capacity_] = static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1);
     std::fill_n(special_ + row * have_.specials, have_.specials, -1);
   }
 }
@@ -108,17 +111,16 @@ Status SessionStepper::bind() {
                 "the artifact's state '" + std::string(name) + "' is missing, too small or of another type"};
   };
   capacity_ = std::max(session_->symbol("capacity"), session_->symbol("target"));
-  if (incremental() && capacity_ < have_.positions)
-    return {Code::ArtifactRefused, "the artifact's caches have no symbol 'capacity', or too small a limit for it"};
   headBlocks_ = (vocabulary() + headBlockTokens - 1) / headBlockTokens;
   int64_t heads = have_.rows * headBlocks_;
   state("step.live", live_, 1, true);
-  state("step.source", source_, have_.rows);
+  // A decoder that has no use for one of these leaves it out.
+  state("step.source", source_, have_.rows, true);
   state("step.special", special_, have_.rows * have_.specials);
   if (incremental()) {
     state("step.token", token_, have_.rows);
-    state("step.position", position_, have_.rows);
-    state("step.block", block_, have_.rows * capacity_);
+    state("step.position", position_, have_.rows, true);
+    state("step.block", block_, have_.rows * std::max(capacity_, have_.positions), true);
   } else {
     state("step.prefix", prefix_, have_.rows);
     prefixBytes_ = session_->state("step.prefix").bytes;
@@ -150,7 +152,8 @@ Status SessionStepper::step(Span<const StepRow> rows) {
   for (size_t row = 0; row < rows.size(); ++row) {
     const StepRow &from = rows[row];
     int64_t position = static_cast<int64_t>(from.tokens.size()) - 1;
-    source_[row] = from.source;
+    if (source_)
+      source_[row] = from.source;
     int32_t *special = special_ + row * have_.specials;
     if (static_cast<int64_t>(from.specials.size()) > have_.specials)
       return {Code::Internal, "more special tokens than the session was set up for"};
@@ -158,7 +161,8 @@ Status SessionStepper::step(Span<const StepRow> rows) {
                 -1);
     if (incremental()) {
       token_[row] = from.tokens[position];
-      position_[row] = position;
+      if (position_)
+        position_[row] = position;
       moves_.push_back({from.parent, position});
     } else {
       int64_t length = static_cast<int64_t>(rows[0].tokens.size());
@@ -168,7 +172,8 @@ Status SessionStepper::step(Span<const StepRow> rows) {
     }
   }
   if (incremental()) {
-    TRANSEPT_TRY(pool_->advance(moves_, block_));
+    if (block_)
+      TRANSEPT_TRY(pool_->advance(moves_, block_));
     TRANSEPT_TRY(session_->run(generation().step()));
   } else {
     // The session may still hold more rows; kernels skip those that are not live.
