@@ -100,6 +100,30 @@ def opt_equals_compile(tool, source, tmp):
         expect(one.stdout == two.stdout, f"{after} is not what transept-opt makes of {before}")
 
 
+def one_normal_form(tool, root, tmp):
+    """Layouts, opsets and attention styles of the same weights are one program after staging."""
+    models = os.path.join(root, "tests/models")
+    sources = {name: os.path.join(models, name) for name in os.listdir(models) if name.startswith("marian-tiny")}
+    for layout, files in {
+        "split": ("encoder_model", "decoder_model", "decoder_with_past_model"),
+        "merged": ("encoder_model", "decoder_model_merged"),
+        "without caches": ("encoder_model", "decoder_model"),
+    }.items():
+        sources[layout] = os.path.join(tmp, layout)
+        os.mkdir(sources[layout])
+        for name in ("config.json", "generation_config.json", *(f"{file}.onnx" for file in files)):
+            shutil.copy(os.path.join(models, "marian-tiny", name), sources[layout])
+    programs = {}
+    for name, source in sorted(sources.items()):
+        dumps = os.path.join(tmp, "dumps")
+        expect_success(tool.run("transept", "compile", source, "--stop-after", "stage", "--dump-ir", dumps), name)
+        result = tool.run("transept-opt", os.path.join(dumps, "05-stage.mlir"), "--normalize")
+        expect_success(result, name)
+        programs.setdefault(result.stdout, []).append(name)
+    expect(len(programs) == 1, f"there are {len(programs)} programs: {sorted(programs.values())}")
+    expect("transept.cache_append" in next(iter(programs)), "no caches were derived")
+
+
 def report(tool, source, tmp):
     path = os.path.join(tmp, "report.json")
     expect_success(tool.compile(source, os.path.join(tmp, "m.tsp"), "--report", path), "compile")
@@ -295,6 +319,7 @@ def tests(tool, root):
         yield f"dump passes, {name}", lambda tmp, source=source: dump_passes(tool, source, tmp)
         yield f"opt equals compile, {name}", lambda tmp, source=source: opt_equals_compile(tool, source, tmp)
     yield "resume, linear", lambda tmp: resume(tool, linear(tmp)[0], tmp)
+    yield "one normal form", lambda tmp: one_normal_form(tool, root, tmp)
     yield "report", lambda tmp: report(tool, marian, tmp)
     yield "unsupported ops all at once", lambda tmp: unsupported_all_at_once(tool, tmp)
     yield "bad sources", lambda tmp: bad_sources(tool, root, tmp)

@@ -91,6 +91,13 @@ static LogicalResult checkProgram(kernel::ProgramOp program) {
   };
   if (failed(check(program, program.getArenaBytes())))
     return failure();
+  for (Attribute guard : program.getGuards()) {
+    auto sides = dyn_cast<DictionaryAttr>(guard);
+    if (!sides || !sides.getAs<DimAttr>("lhs") || !sides.getAs<DimAttr>("rhs"))
+      return program.emitError("'") << program.getSymName() << "' has a malformed guard";
+    if (failed(check(program, sides.getAs<DimAttr>("lhs"))) || failed(check(program, sides.getAs<DimAttr>("rhs"))))
+      return failure();
+  }
   for (auto buffer : program.getOps<kernel::BufferOp>()) {
     if (buffer.getStorage() == "arena" && !buffer.getOffset())
       return buffer.emitError("buffer '") << buffer.getName() << "' has no place in the arena";

@@ -5,8 +5,10 @@
 #include "ir/Kernel.h"
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/AsmState.h"
-#include "mlir/IR/Iterators.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/CSE.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
 
 using namespace mlir;
@@ -177,6 +179,10 @@ private:
 
 void mlir::transept::printNormalized(ModuleOp module, raw_ostream &out) {
   removeNames(module);
+  // Values that only their names told apart: weights that two files call differently.
+  IRRewriter rewriter(module.getContext());
+  DominanceInfo dominance(module);
+  eliminateCommonSubExpressions(rewriter, dominance, module);
   SmallVector<Operation *> functions;
   for (Operation &op : *module.getBody())
     functions.push_back(&op);
