@@ -123,6 +123,9 @@ struct FormPass : PassWrapper<FormPass, OperationPass<ModuleOp>> {
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (failed(formEntry(function, *cache)))
         return signalPassFailure();
+    readFromPanels(getOperation());
+    for (auto entry : getOperation().getOps<kernel::EntryOp>())
+      simplifyBodies(entry);
   }
 };
 

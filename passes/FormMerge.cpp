@@ -1,0 +1,149 @@
+//===- FormMerge.cpp - contractions of the same rows as one
+//-----------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "passes/FormFusion.h"
+#include "passes/PlanEntry.h"
+
+using namespace mlir;
+using namespace mlir::transept;
+
+namespace {
+
+/// Whether the value is there before `position`, or can be made there: views and constants move.
+bool canBeBefore(Value value, Operation *position) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->isBeforeInBlock(position))
+    return true;
+  if (auto view = dyn_cast<kernel::ViewOp>(op))
+    return canBeBefore(view.getSource(), position);
+  return isa<kernel::ConstantOp>(op);
+}
+
+void makeBefore(Value value, Operation *position) {
+  Operation *op = value.getDefiningOp();
+  if (!op || op->isBeforeInBlock(position))
+    return;
+  for (Value operand : op->getOperands())
+    makeBefore(operand, position);
+  op->moveBefore(position);
+}
+
+kernel::ConstantOp matrixOf(kernel::ContractOp contract) {
+  return contract.getInputs()[1].getDefiningOp<kernel::ConstantOp>();
+}
+
+/// A state takes the result of the contraction's first part.
+bool isExported(kernel::ContractOp contract) {
+  SmallVector<Value> pending = {contract->getResult(0)};
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    for (Operation *user : value.getUsers()) {
+      if (isa<kernel::ExportOp>(user))
+        return true;
+      if (isa<kernel::ViewOp>(user))
+        pending.push_back(user->getResult(0));
+    }
+  }
+  return false;
+}
+
+/// Later contractions that can be computed with `leader`: of the same rows, with nothing else contracted in between.
+/// What goes to a state may be computed early without occupying memory for it.
+SmallVector<kernel::ContractOp> companionsOf(kernel::ContractOp leader) {
+  SmallVector<kernel::ContractOp> companions;
+  Value x = leader.getInputs()[0];
+  bool isNear = true;
+  for (Operation *op = leader->getNextNode(); op; op = op->getNextNode()) {
+    auto other = dyn_cast<kernel::ContractOp>(op);
+    if (!other)
+      continue;
+    bool sameRows = rootOf(other.getInputs()[0]) == rootOf(x) && shapeOf(other.getInputs()[0]) == shapeOf(x);
+    bool movable =
+        llvm::all_of(other.getInputs().drop_front(2), [&](Value input) { return canBeBefore(input, leader); });
+    if (sameRows && movable && matrixOf(other) && (isNear || isExported(other)))
+      companions.push_back(other);
+    else
+      isNear = false;
+  }
+  return companions;
+}
+
+/// Moves a member's epilogue into a region of the merged contraction, whose inputs from the third on are `extra`.
+void moveEpilogue(Region &from, Region &to, ValueRange own, ArrayRef<Value> extra) {
+  to.takeBody(from);
+  Block &body = to.front();
+  unsigned first = body.getNumArguments() - own.size();
+  SmallVector<BlockArgument> arguments;
+  for (Value input : extra)
+    arguments.push_back(body.addArgument(input.getType(), input.getLoc()));
+  for (auto [i, input] : llvm::enumerate(own))
+    body.getArgument(first + i).replaceAllUsesWith(arguments[llvm::find(extra, input) - extra.begin()]);
+  body.eraseArguments(first, own.size());
+}
+
+void merge(ArrayRef<kernel::ContractOp> members) {
+  kernel::ContractOp leader = members.front();
+  OpBuilder builder(leader);
+  SmallVector<Attribute> keys, outputShapes;
+  SmallVector<bool> transposed;
+  SmallVector<int64_t> parts;
+  SmallVector<Type> types;
+  SmallVector<Location> locations;
+  llvm::SetVector<Value> extra;
+  int64_t panels = 0;
+  for (kernel::ContractOp member : members) {
+    kernel::ConstantOp matrix = matrixOf(member);
+    llvm::append_range(keys, matrix.getKeys());
+    llvm::append_range(transposed, matrix.getTransposed());
+    llvm::append_range(parts, member.getParts());
+    llvm::append_range(types, member->getResultTypes());
+    llvm::append_range(outputShapes, member.getShapes().getValue().drop_front(member.getInputs().size()));
+    locations.push_back(member.getLoc());
+    panels += cast<RankedTensorType>(matrix.getType()).getDimSize(0);
+    for (Value input : member.getInputs().drop_front(2)) {
+      makeBefore(input, leader);
+      extra.insert(input);
+    }
+  }
+  auto matrixType =
+      RankedTensorType::get({panels, static_cast<int64_t>(leader.getK()), kernel::panelColumns}, builder.getF32Type());
+  Value matrix =
+      builder.create<kernel::ConstantOp>(leader.getLoc(), matrixType, builder.getArrayAttr(keys),
+                                         builder.getDenseBoolArrayAttr(transposed), builder.getStringAttr("panels"));
+  SmallVector<Value> inputs = {leader.getInputs()[0], matrix};
+  llvm::append_range(inputs, extra);
+  SmallVector<Attribute> shapes;
+  for (Value input : inputs)
+    shapes.push_back(shapeOf(input));
+  llvm::append_range(shapes, outputShapes);
+  auto merged =
+      builder.create<kernel::ContractOp>(FusedLoc::get(builder.getContext(), locations), types, inputs, ValueRange{},
+                                         Value(), builder.getArrayAttr(shapes), leader.getRowsAttr(), leader.getKAttr(),
+                                         builder.getDenseI64ArrayAttr(parts), parts.size());
+  unsigned part = 0;
+  for (kernel::ContractOp member : members)
+    for (auto [epilogue, result] : llvm::zip(member.getEpilogues(), member->getResults())) {
+      moveEpilogue(epilogue, merged.getEpilogues()[part], member.getInputs().drop_front(2), extra.getArrayRef());
+      result.replaceAllUsesWith(merged->getResult(part++));
+    }
+  for (kernel::ContractOp member : members)
+    member.erase();
+}
+
+} // namespace
+
+void transept::mergeContracts(kernel::EntryOp entry) {
+  SmallVector<kernel::ContractOp> contracts(entry.getBody().front().getOps<kernel::ContractOp>());
+  DenseSet<Operation *> merged;
+  for (kernel::ContractOp leader : contracts) {
+    if (merged.contains(leader) || !matrixOf(leader))
+      continue;
+    SmallVector<kernel::ContractOp> members = {leader};
+    llvm::append_range(members, companionsOf(leader));
+    if (members.size() == 1)
+      continue;
+    merged.insert(members.begin(), members.end());
+    merge(members);
+  }
+}
