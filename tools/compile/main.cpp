@@ -12,6 +12,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <new>
 #include <unistd.h>
 
@@ -73,28 +74,35 @@ void defineFlags(CLI::App &app, Flags &flags) {
 
 int fail(const Failure &failure) {
   std::fprintf(stderr, "transept: error: %s\n", printable(failure.message, 2000).c_str());
-  if (isatty(STDERR_FILENO))
+  // One is in the line already.
+  if (isatty(STDERR_FILENO) && failure.details.size() > 1)
     for (const std::string &detail : failure.details)
       std::fprintf(stderr, "  %s\n", printable(detail, 2000).c_str());
   return failure.exitCode;
 }
 
-/// "[ 4/11] fuse" on one line of a terminal, which disappears.
+/// "[10/11] emit, after 1.2 s" on one line of a terminal, which disappears.
 class ProgressLine {
 public:
   explicit ProgressLine(bool shown) : shown(shown && isatty(STDERR_FILENO)) {}
   ~ProgressLine() { clear(); }
   void show(const Phase &phase) {
-    if (shown)
-      std::fprintf(stderr, "\r\033[K[%2u/%zu] %s", phaseNumber(phase), phases().size(), phase.name.data());
+    if (!shown)
+      return;
+    std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    std::fprintf(stderr, "\r\033[K[%2u/%zu] %s, after %.1f s", phaseNumber(phase), phases().size(), phase.name.data(),
+                 passed.count());
+    visible = true;
   }
   void clear() {
-    if (shown)
+    if (visible)
       std::fprintf(stderr, "\r\033[K");
+    visible = false;
   }
 
 private:
-  bool shown;
+  bool shown, visible = false;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
 std::optional<Failure> writeReport(const std::string &path, const std::string &text) {

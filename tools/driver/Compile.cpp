@@ -57,7 +57,11 @@ std::optional<Failure> Compilation::import() {
   warnings = std::move(imported->warnings);
   target = options.target;
   (*module)->setAttr(optionsAttrName, optionsToAttr(&context, target));
-  return attachTokenizer(*module, imported->description.tokenizer);
+  const TokenizerFiles &tokenizer = imported->description.tokenizer;
+  if (tokenizer.kind != "none" && !hasTokenizerCode(tokenizer.kind))
+    warnings.push_back("the export's tokenizer, of kind '" + tokenizer.kind +
+                       "', is not implemented; requests give token ids instead of text");
+  return attachTokenizer(*module, tokenizer);
 }
 
 std::optional<Failure> Compilation::resume() {

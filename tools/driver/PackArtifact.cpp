@@ -152,6 +152,8 @@ Outcome<PackedSizes> Packer::write(const std::string &path) {
 
 } // namespace
 
+bool mlir::transept::hasTokenizerCode(StringRef kind) { return !runtimeKind(kind).empty(); }
+
 Outcome<PackedSizes> mlir::transept::packArtifact(ModuleOp module, const TargetOptions &options,
                                                   const std::string &path) {
   Packer packer(module, options);
