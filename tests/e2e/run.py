@@ -14,6 +14,7 @@ import time
 
 import cases
 import compiler
+import lines
 import models
 from tool import Failed, Tool
 
@@ -45,7 +46,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, cases, models)
+        for module in (compiler, lines, cases, models)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

@@ -1,0 +1,134 @@
+"""The line contract of translate, generate and score: N lines in, N lines out, and what users give by mistake."""
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+
+from tool import expect, expect_error, expect_success
+
+SHORT = ("--max-length", "12")
+
+
+class Artifact:
+    """One artifact for all tests here, compiled when the first of them needs it."""
+
+    def __init__(self, tool, source):
+        self.tool, self.source, self.lock, self.path = tool, source, threading.Lock(), None
+
+    def get(self):
+        with self.lock:
+            if not self.path:
+                folder = tempfile.mkdtemp(prefix="transept-e2e-")
+                atexit.register(shutil.rmtree, folder, ignore_errors=True)
+                path = os.path.join(folder, "m.tsp")
+                expect_success(self.tool.compile(self.source, path), "compile")
+                self.path = path
+            return self.path
+
+    def run(self, command, text, *flags):
+        """Bytes in and out: line ends and encodings matter here."""
+        words = [self.tool.path("transept"), command, self.get(), *flags]
+        result = subprocess.run(words, input=text, capture_output=True, timeout=300, check=False)
+        return subprocess.CompletedProcess(words, result.returncode, result.stdout, result.stderr.decode(errors="replace"))
+
+
+def line_ends(artifact):
+    """CRLF, a byte order mark, a last line without newline and an empty line change nothing but themselves."""
+    plain = artifact.run("translate", b"hello\nworld\n", *SHORT)
+    expect_success(plain, "plain")
+    expect(plain.stdout.count(b"\n") == 2 and plain.stdout.endswith(b"\n"), f"two lines became {plain.stdout!r}")
+    for what, text in {"CRLF": b"hello\r\nworld\r\n", "BOM": b"\xef\xbb\xbfhello\nworld\n", "no last newline": b"hello\nworld"}.items():
+        result = artifact.run("translate", text, *SHORT)
+        expect_success(result, what)
+        expect(result.stdout == plain.stdout, f"{what}: {result.stdout!r}, expected {plain.stdout!r}")
+    result = artifact.run("translate", b"hello\n\nworld\n", *SHORT)
+    one, two = plain.stdout.splitlines()
+    expect(result.stdout == one + b"\n\n" + two + b"\n", f"an empty line: {result.stdout!r}")
+    expect(artifact.run("translate", b"").stdout == b"", "nothing in, something out")
+
+
+def bad_lines(artifact):
+    """A line that cannot be answered stops with its number, or takes its place with --keep-going."""
+    long = b"ab " * 3333
+    for what, line, code, word in (
+        ("zero byte", b"a\0b", 8, "zero byte"),
+        ("bad UTF-8", b"a\xff", 8, "UTF-8"),
+        ("10,000 characters", long, 5, "6667"),
+    ):
+        result = artifact.run("translate", b"hello\n" + line + b"\nworld\n", *SHORT)
+        expect_error(result, code, "line 2", word)
+        expect(result.stdout.count(b"\n") == 1, f"{what}: {result.stdout!r}")
+        result = artifact.run("translate", b"hello\n" + line + b"\nworld\n", "--keep-going", *SHORT)
+        expect_error(result, code, "1 of 3", word)
+        lines = result.stdout.splitlines()
+        expect(len(lines) == 3 and lines[1].startswith(b"error: "), f"{what}: {result.stdout!r}")
+    result = artifact.run("translate", b"hello\n" + long + b"\n", "--overlong", "truncate", *SHORT)
+    expect_success(result, "truncate")
+    expect(result.stdout.count(b"\n") == 2 and "1 input" in result.stderr, f"truncate: {result.stderr!r}")
+    result = artifact.run("translate", "日本 ☃\n".encode(), *SHORT)
+    expect_success(result, "characters the vocabulary lacks")
+    expect(result.stdout.count(b"\n") == 1, f"unknown characters: {result.stdout!r}")
+
+
+def bad_settings(artifact):
+    for flags, code, word in (
+        (["--num-beams", "0"], 2, "--num-beams"),
+        (["--max-length", "-1"], 2, "--max-length"),
+        (["--num-beam", "2"], 2, "--num-beam"),
+    ):
+        expect_error(artifact.run("translate", b"hello\n", *flags), code, word)
+    for request, word in (
+        ({"do_sample": True}, "do_sample"),
+        ({"num_beam": 2}, "num_beams"),
+        ({"num_beams": "two"}, "num_beams"),
+        ({"max_length": -1}, "max_length"),
+    ):
+        line = json.dumps({"text": "hello", **request}).encode() + b"\n"
+        expect_error(artifact.run("generate", line), 8, "line 1", word)
+    for line in (b'{"text":', b"[]", b"{}", b'{"text": 7}', b'{"input_ids": [5, 100000]}', b'{"input_ids": [-1]}'):
+        expect_error(artifact.run("generate", line + b"\n"), 8, "line 1")
+
+
+def closed_pipe(artifact):
+    """A reader that goes away is no error to speak of."""
+    command = f"yes hello | head -n 3000 | {artifact.tool.path('transept')} translate {artifact.get()} --max-length 12 | head -n 1"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+    expect(result.stdout.count("\n") == 1 and not result.stderr, f"said {result.stderr!r}")
+
+
+def without_tokenizer(tool, source, tmp):
+    folder, artifact = os.path.join(tmp, "export"), os.path.join(tmp, "m.tsp")
+    os.mkdir(folder)
+    for name in ("config.json", "generation_config.json", "encoder_model.onnx", "decoder_model.onnx"):
+        shutil.copy(os.path.join(source, name), folder)
+    expect_success(tool.compile(folder, artifact), "compile")
+    expect_error(tool.run("transept", "translate", artifact, stdin="hello\n"), 4, "tokenizer")
+    result = tool.run("transept", "generate", artifact, stdin='{"input_ids": [3, 10, 0], "max_length": 9}\n')
+    expect_success(result, "ids")
+    expect(json.loads(result.stdout)["hypotheses"][0]["ids"], f"ids: {result.stdout!r}")
+
+
+def refused_artifacts(tool, source, tmp):
+    artifact, half = os.path.join(tmp, "m.tsp"), os.path.join(tmp, "half.tsp")
+    expect_success(tool.compile(source, artifact, "--cpu-levels", "x86-64"), "compile")
+    expect_error(tool.run("transept", "translate", artifact, "--cpu", "avx2", stdin="hello\n"), 7, "avx2", "x86-64")
+    with open(artifact, "rb") as whole, open(half, "wb") as file:
+        file.write(whole.read()[: os.path.getsize(artifact) // 2])
+    expect_error(tool.run("transept", "translate", half, stdin="hello\n"), 7, "half.tsp", str(os.path.getsize(half)))
+    expect_error(tool.run("transept", "translate", os.path.join(source, "encoder_model.onnx"), stdin="hello\n"), 7, "encoder_model.onnx")
+    expect_error(tool.run("transept", "translate", os.path.join(tmp, "none.tsp"), stdin="hello\n"), 6, "none.tsp")
+
+
+def tests(tool, root):
+    source = os.path.join(root, "tests/models/marian-tiny")
+    artifact = Artifact(tool, source)
+    yield "line ends", lambda tmp: line_ends(artifact)
+    yield "bad lines", lambda tmp: bad_lines(artifact)
+    yield "bad settings", lambda tmp: bad_settings(artifact)
+    yield "closed pipe", lambda tmp: closed_pipe(artifact)
+    yield "without tokenizer", lambda tmp: without_tokenizer(tool, source, tmp)
+    yield "refused artifacts", lambda tmp: refused_artifacts(tool, source, tmp)
