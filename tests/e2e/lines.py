@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import random
 import shutil
 import subprocess
 import tempfile
@@ -100,6 +101,29 @@ def closed_pipe(artifact):
     expect(result.stdout.count("\n") == 1 and not result.stderr, f"said {result.stderr!r}")
 
 
+def same_bits(artifact):
+    """Answers and their scores do not depend on batch, order, threads, or CPU level (of those with fused multiply-add)."""
+    rng = random.Random(1)
+    lines = []
+    for number in range(33):
+        ids = [rng.randrange(2, 270) for _ in range(rng.randrange(1, 30))] + [0]
+        settings = {"num_beams": rng.choice([1, 4]), "max_length": 20, "return_token_scores": True}
+        lines.append(json.dumps({"id": number, "input_ids": ids, **settings}) + "\n")
+    shuffled = rng.sample(lines, len(lines))
+    want = None
+    for level in ("avx512", "avx2"):
+        for batch, threads, order in (("1", "1", lines), ("3", "2", lines), ("32", "1", shuffled), ("32", "2", lines)):
+            flags = ("--cpu", level, "--batch", batch, "--threads", threads)
+            result = artifact.run("generate", "".join(order).encode(), *flags)
+            if result.returncode == 7:
+                break  # this machine lacks the level
+            expect_success(result, " ".join(flags))
+            answers = sorted(result.stdout.splitlines(), key=lambda line: json.loads(line)["id"])
+            want = want or answers
+            wrong = [json.loads(a)["id"] for a, b in zip(answers, want) if a != b]
+            expect(len(answers) == len(lines) and not wrong, f"{' '.join(flags)}: other answers for {wrong}")
+
+
 def without_tokenizer(tool, source, tmp):
     folder, artifact = os.path.join(tmp, "export"), os.path.join(tmp, "m.tsp")
     os.mkdir(folder)
@@ -129,6 +153,7 @@ def tests(tool, root):
     yield "line ends", lambda tmp: line_ends(artifact)
     yield "bad lines", lambda tmp: bad_lines(artifact)
     yield "bad settings", lambda tmp: bad_settings(artifact)
+    yield "same bits", lambda tmp: same_bits(artifact)
     yield "closed pipe", lambda tmp: closed_pipe(artifact)
     yield "without tokenizer", lambda tmp: without_tokenizer(tool, source, tmp)
     yield "refused artifacts", lambda tmp: refused_artifacts(tool, source, tmp)
