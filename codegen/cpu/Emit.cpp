@@ -42,7 +42,7 @@ static std::string featuresOf(const CpuLevel &level) {
 }
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuLevel &level, std::string &error) {
-  static std::once_flag once;
+  static std::once_flag once; // layers: LLVM registers its targets once per process
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
@@ -131,7 +131,7 @@ static LogicalResult generate(ModuleOp lowered, const CpuLevel &level, llvm::Cod
 /// Links an object into a shared object without undefined symbols. `error` gets the linker's words.
 static FailureOr<std::string> link(ArrayRef<char> object, std::string &error) {
   // lld has global state, and reads and writes files only.
-  static std::mutex linker;
+  static std::mutex linker; // layers: guards the linker's own globals
   std::lock_guard<std::mutex> lock(linker);
   SmallString<128> input, output;
   int descriptor;

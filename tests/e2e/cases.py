@@ -6,8 +6,12 @@ import os
 import numpy as np
 from tool import Failed, expect, expect_error, expect_success
 
-# Cases that cannot pass yet, each with its reason.
-EXCLUDED = {}
+# Cases that cannot pass yet, each with its reason. One that passes all the same is a failure: its row goes.
+EXCLUDED = {
+    "if_outer_scope_nested": "an If whose condition only the data says has no kernel",
+    "merged_if_cache_branch": "an If whose condition only the data says has no kernel",
+    "softmax_70001_rows": "a Range whose length only the data says has no kernel",
+}
 
 # Where the kinds of error in case.json show, and their exit codes.
 ERRORS = {
@@ -95,9 +99,18 @@ def run_case(tool, folder, tmp):
             check_sequences(answers, expected, case, settings, f"input {i}")
 
 
+def run_excluded(tool, path, tmp):
+    try:
+        run_case(tool, path, tmp)
+    except Failed:
+        return
+    raise Failed("passes, but is listed as one that cannot")
+
+
 def tests(tool, root):
     folder = os.path.join(root, "tests/cases")
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
-        if os.path.exists(os.path.join(path, "case.json")) and name not in EXCLUDED:
-            yield f"case {name}", lambda tmp, path=path: run_case(tool, path, tmp)
+        if os.path.exists(os.path.join(path, "case.json")):
+            run = run_excluded if name in EXCLUDED else run_case
+            yield f"case {name}", lambda tmp, path=path, run=run: run(tool, path, tmp)
