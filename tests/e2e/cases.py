@@ -8,7 +8,6 @@ from tool import Failed, expect, expect_error, expect_success
 
 # Cases that cannot pass yet, each with its reason. One that passes all the same is a failure: its row goes.
 EXCLUDED = {
-    "if_outer_scope_nested": "an If whose condition only the data says has no kernel",
     "merged_if_cache_branch": "an If whose condition only the data says has no kernel",
     "softmax_70001_rows": "a Range whose length only the data says has no kernel",
 }
