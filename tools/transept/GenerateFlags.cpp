@@ -104,7 +104,7 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
 
 void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity) {
   if (summary.truncated > 0 && verbosity >= 0)
-    std::fprintf(stderr, "transept: warning: %lld inputs were cut to the length the model takes\n",
+    std::fprintf(stderr, "transept: warning: inputs cut to the length the model takes: %lld\n",
                  static_cast<long long>(summary.truncated));
   double perSecond = summary.seconds > 0 ? static_cast<double>(summary.outputTokens) / summary.seconds : 0;
   if (flags.jsonSummary) {
