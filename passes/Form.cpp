@@ -31,7 +31,8 @@ LogicalResult transept::formOp(FormContext &f, Operation *op) {
       .Case<ConstantOp, WeightOp, FillOp, RangeOp, DimValueOp, LinearOp, MatMulOp, MatMulIntegerOp, ConvOp, ReduceOp,
             ArgMaxOp, CumSumOp, SoftmaxOp, LayerNormOp, ReshapeOp, TransposeOp, BroadcastOp, TileOp, SliceOp, ConcatOp,
             PadOp, TriluOp, GatherOp, GatherElementsOp, GatherNDOp, ScatterNDOp, AttentionOp, StateOp, ExportOp,
-            CacheAppendOp, CacheAttentionOp, CrossAttentionOp, SearchHeadOp>([&](auto typed) { return form(f, typed); })
+            CacheAppendOp, CacheAttentionOp, CrossAttentionOp, SearchHeadOp, IfOp>(
+          [&](auto typed) { return form(f, typed); })
       .Default([&](Operation *other) -> LogicalResult {
         if (other->hasTrait<transept::Elementwise>())
           return formElementwise(f, other);

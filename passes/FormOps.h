@@ -43,6 +43,8 @@ LogicalResult form(FormContext &f, GatherElementsOp op);
 LogicalResult form(FormContext &f, GatherNDOp op);
 LogicalResult form(FormContext &f, ScatterNDOp op);
 
+LogicalResult form(FormContext &f, IfOp op);
+
 LogicalResult form(FormContext &f, AttentionOp op);
 LogicalResult form(FormContext &f, StateOp op);
 LogicalResult form(FormContext &f, ExportOp op);
