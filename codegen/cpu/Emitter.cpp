@@ -270,6 +270,15 @@ void Emitter::ifThen(Value condition, llvm::function_ref<void()> then) {
   then();
 }
 
+void Emitter::ifElse(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
+  auto branch = b.create<scf::IfOp>(loc, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  then();
+  b.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
 void Emitter::forLaneGroups(Value from, Value to, llvm::function_ref<void(Value, Value)> body) {
   Value length = sub(to, from);
   Value full = add(from, mul(div(length, index(lanes)), index(lanes)));

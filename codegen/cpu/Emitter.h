@@ -109,6 +109,7 @@ public:
   Carried forLoop(Value from, Value to, int64_t step, ValueRange init,
                   llvm::function_ref<Carried(Value, ValueRange)> body);
   void ifThen(Value condition, llvm::function_ref<void()> then);
+  void ifElse(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
   /// Full groups of 16 positions from `from` on, then the rest: `body` gets the first position of a group and, for the
   /// rest, the number of its lanes (null for a full group).
   void forLaneGroups(Value from, Value to, llvm::function_ref<void(Value, Value)> body);

@@ -70,14 +70,9 @@ Work workOf(AttendOp op) {
 }
 
 template <typename Op> Work workOfRowAttention(Op op) {
-  KernelOp kernel = cast<KernelOp>(op.getOperation());
-  ArrayRef<DimAttr> query = shapeOf(kernel, 0).getDims();
-  DimAttr valueSize = shapeOf(kernel, kernel.getInputs().size()).getDims()[3];
-  MLIRContext *context = op.getContext();
-  // The query padded with zeros, the sums of values, the scores of a block, and its visible keys.
-  DimAttr floats =
-      dimAdd(dimAdd(roundUp(query[3], lanes), roundUp(valueSize, lanes)), dimConstant(context, 2 * attendKeys));
-  return {dimMul(query[0], query[2]), dimMul(floats, dimConstant(context, 4))};
+  ArrayRef<DimAttr> query = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims();
+  // The scores of a block, stored by whole vectors.
+  return {dimMul(query[0], query[2]), dimConstant(op.getContext(), (attendKeys + lanes) * 4)};
 }
 
 Work workOf(CacheAppendOp op) {

@@ -1,5 +1,4 @@
-//===- SearchHead.cpp - block maxima, sums and candidates of logits
-//---------------------------------------------------===//
+//===- SearchHead.cpp - block maxima, sums and candidates of logits -----------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Math.h"

@@ -1,0 +1,408 @@
+// kernel.attend, attend_cache, attend_source and cache_append against attention in double precision, and against each
+// other: what a query may not see must not change a bit.
+#include "tests/unit/compiler/codegenHarness.h"
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <limits>
+
+using namespace codegen_test;
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
+
+std::string nameOf(const testing::TestParamInfo<std::string> &info) {
+  return info.param == "x86-64" ? "baseline" : info.param;
+}
+
+std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &words) {
+  for (auto &[from, to] : words)
+    for (size_t at; (at = text.find(from)) != std::string::npos;)
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Softmax of the scores of one query over the visible keys; empty where none is.
+std::vector<double> softmax(int64_t keys, std::function<double(int64_t)> score, std::function<bool(int64_t)> visible) {
+  std::vector<double> weights(keys, 0);
+  double maximum = -infinity, sum = 0;
+  for (int64_t j = 0; j < keys; ++j)
+    if (visible(j))
+      maximum = std::max(maximum, score(j));
+  if (maximum == -infinity)
+    return {};
+  for (int64_t j = 0; j < keys; ++j)
+    sum += weights[j] = visible(j) ? std::exp(score(j) - maximum) : 0;
+  for (double &weight : weights)
+    weight /= sum;
+  return weights;
+}
+
+struct Sizes {
+  int64_t B, T, S, H, Hk, D, Dv;
+};
+
+struct Options {
+  bool keyMask = false, bias = false, mask = false, probabilities = false;
+  std::optional<int64_t> causal;
+  double softcap = 0;
+  int emptyRow = 1;
+};
+
+struct Problem {
+  Sizes n;
+  Options options;
+  Array<float> q, k, v, bias;
+  Array<uint8_t> mask;
+  Array<int32_t> keyMask;
+
+  Problem(Sizes n, Options options)
+      : n(n), options(options), q(randomFloats(n.B * n.T * n.H * n.D, 1)), k(randomFloats(n.B * n.S * n.Hk * n.D, 2)),
+        v(randomFloats(n.B * n.S * n.Hk * n.Dv, 3)), bias(randomFloats(n.H * n.T * n.S, 4, 2)),
+        mask(n.B * n.T * n.S, 1), keyMask(n.B * n.S, 1) {
+    std::mt19937 generator(5);
+    for (uint8_t &shown : mask)
+      shown = generator() % 4 != 0;
+    for (int64_t b = 0; b < n.B; ++b)
+      for (int64_t j = 0; j < n.S; ++j)
+        keyMask[b * n.S + j] = j < n.S - 7 * b && (j % 5 != 3 || b != 1);
+    for (int64_t i = 0; i < n.T; ++i)
+      bias[i * n.S + n.S / 2] = -1e9f; // excluded for head 0
+  }
+
+  std::string text() const {
+    std::string ins = "%q, %k, %v", args = "%q: F, %k: F, %v: F", types = "F, F, F",
+                shapes =
+                    "#transept.dims<[B, T, _H, _D]>, #transept.dims<[B, S, _Hk, _D]>, #transept.dims<[B, S, _Hk, _Dv]>",
+                attrs;
+    auto operand = [&](std::string name, std::string type, std::string shape, std::string attribute) {
+      ins += ", %" + name;
+      args += ", %" + name + ": " + type;
+      types += ", " + type;
+      shapes += ", #transept.dims<" + shape + ">";
+      attrs += ", " + attribute;
+    };
+    if (options.keyMask)
+      operand("km", "!kernel.buffer<i32>", "[B, S]", "hasKeyMask");
+    if (options.bias)
+      operand("bias", "F", "[1, _H, T, S]", "hasBias");
+    if (options.mask)
+      operand("mask", "!kernel.buffer<i1>", "[B, 1, T, S]", "hasMask");
+    if (options.causal)
+      attrs += ", causalOffset = #transept.dim<" + std::to_string(*options.causal) + ">";
+    std::string outs = "%y";
+    args += ", %y: F";
+    types += ", F";
+    shapes += ", #transept.dims<[B, T, _H, _Dv]>";
+    if (options.probabilities) {
+      outs += ", %p";
+      args += ", %p: F";
+      types += ", F";
+      shapes += ", #transept.dims<[B, _H, T, S]>";
+    }
+    std::string text = "kernel.func @k symbols [\"B\", \"T\", \"S\"] from \"\" {\n^bb0(" + args +
+                       "):\n  kernel.attend shapes [" + shapes + "] ins(" + ins + ") outs(" + outs +
+                       ") {scale = 0.3 : f32, softcap = _cap : f32, emptyRow = _empty : i64" + attrs + "} : (" + types +
+                       ") -> ()\n}";
+    return replaced(text, {{"_Hk", std::to_string(n.Hk)},
+                           {"_H", std::to_string(n.H)},
+                           {"_Dv", std::to_string(n.Dv)},
+                           {"_D", std::to_string(n.D)},
+                           {"_cap", std::to_string(options.softcap)},
+                           {"_empty", std::to_string(options.emptyRow)},
+                           {"F", "!kernel.buffer<!32>"},
+                           {"!32", "f32"}});
+  }
+
+  bool visible(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    return (!options.causal || j <= i + *options.causal) && (!options.keyMask || keyMask[b * n.S + j]) &&
+           (!options.mask || mask[(b * n.T + i) * n.S + j]) && (!options.bias || bias[(h * n.T + i) * n.S + j] > -1e4);
+  }
+
+  double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
+    double sum = 0;
+    for (int64_t d = 0; d < n.D; ++d)
+      sum += double(q[((b * n.T + i) * n.H + h) * n.D + d]) * k[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.D + d];
+    sum = sum * 0.3f + (options.bias ? bias[(h * n.T + i) * n.S + j] : 0);
+    return options.softcap ? options.softcap * std::tanh(sum / options.softcap) : sum;
+  }
+
+  struct Result {
+    Array<float> y, p;
+  };
+  Result run(Kernels &kernels, int parts) const {
+    Result result{Array<float>(n.B * n.T * n.H * n.Dv), Array<float>(n.B * n.H * n.T * n.S)};
+    std::vector<void *> buffers{q.data(), k.data(), v.data()};
+    if (options.keyMask)
+      buffers.push_back(keyMask.data());
+    if (options.bias)
+      buffers.push_back(bias.data());
+    if (options.mask)
+      buffers.push_back(mask.data());
+    buffers.push_back(result.y.data());
+    if (options.probabilities)
+      buffers.push_back(result.p.data());
+    kernels.run(0, buffers, {n.B, n.T, n.S}, parts);
+    return result;
+  }
+
+  void check(const Result &result) const {
+    float empty = options.emptyRow == 2 ? notANumber : 0;
+    for (int64_t b = 0; b < n.B; ++b)
+      for (int64_t h = 0; h < n.H; ++h)
+        for (int64_t i = 0; i < n.T; ++i) {
+          auto weights = softmax(
+              n.S, [&](int64_t j) { return score(b, h, i, j); }, [&](int64_t j) { return visible(b, h, i, j); });
+          bool none = weights.empty();
+          if (none)
+            weights.assign(n.S, options.emptyRow == 0 ? 1.0 / double(n.S) : empty);
+          for (int64_t j = 0; options.probabilities && j < n.S; ++j)
+            near(result.p[((b * n.H + h) * n.T + i) * n.S + j], weights[j]);
+          for (int64_t d = 0; d < n.Dv; ++d) {
+            double sum = 0;
+            for (int64_t j = 0; j < n.S; ++j)
+              sum += weights[j] * v[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.Dv + d];
+            near(result.y[((b * n.T + i) * n.H + h) * n.Dv + d], sum);
+          }
+        }
+  }
+  static void near(float value, double expected) {
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(value));
+    else
+      ASSERT_NEAR(value, expected, 2e-6);
+  }
+};
+
+bool sameBits(const Array<float> &x, const Array<float> &y) {
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * 4) == 0;
+}
+
+class Attend : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Levels, Attend, testing::ValuesIn(runnableLevels()), nameOf);
+
+TEST_P(Attend, MatchesDoublePrecision) {
+  std::vector<std::pair<Sizes, Options>> cases;
+  cases.push_back({{2, 37, 150, 4, 4, 64, 64}, {}});
+  cases.push_back({{1, 1, 1, 1, 1, 1, 1}, {}});
+  cases.push_back({{2, 5, 33, 4, 2, 20, 9}, {}});
+  Options all;
+  all.keyMask = all.bias = all.mask = all.probabilities = true;
+  all.softcap = 1.5;
+  cases.push_back({{2, 7, 70, 2, 1, 16, 80}, all});
+  Options causal;
+  causal.causal = 0;
+  causal.probabilities = true;
+  cases.push_back({{1, 140, 140, 1, 1, 8, 24}, causal});
+  causal.causal = -3; // the first rows see nothing
+  for (int policy : {0, 1, 2}) {
+    causal.emptyRow = policy;
+    cases.push_back({{2, 9, 9, 2, 2, 8, 17}, causal});
+  }
+  causal.causal = 5;
+  causal.keyMask = true;
+  cases.push_back({{3, 9, 14, 2, 2, 8, 8}, causal});
+  for (auto &[sizes, options] : cases) {
+    Problem problem(sizes, options);
+    Kernels kernels(problem.text(), GetParam());
+    auto result = problem.run(kernels, 1);
+    problem.check(result);
+    auto split = problem.run(kernels, 3);
+    EXPECT_TRUE(sameBits(result.y, split.y));
+  }
+}
+
+// Padding: more keys that are hidden, whatever they and their values hold.
+TEST_P(Attend, HiddenKeysChangeNoBit) {
+  Options options;
+  options.keyMask = true;
+  Sizes shorter{1, 6, 40, 2, 2, 24, 24}, longer = shorter;
+  longer.S = 200;
+  Problem a(shorter, options), b(longer, options);
+  for (int64_t j = 0; j < longer.S; ++j)
+    for (int64_t x = 0; x < 48; ++x) {
+      b.k[j * 48 + x] = j < 40 ? a.k[j * 48 + x] : notANumber;
+      b.v[j * 48 + x] = j < 40 ? a.v[j * 48 + x] : infinity;
+    }
+  std::fill(a.keyMask.begin(), a.keyMask.end(), 1);
+  for (int64_t j = 0; j < longer.S; ++j)
+    b.keyMask[j] = j < 40;
+  Kernels kernels(a.text(), GetParam());
+  EXPECT_TRUE(sameBits(a.run(kernels, 1).y, b.run(kernels, 1).y));
+}
+
+// Later positions: a causal row is the same whatever follows, and however many rows are computed with it.
+TEST_P(Attend, LaterPositionsChangeNoBit) {
+  Options options;
+  options.causal = 0;
+  Sizes shorter{1, 10, 10, 1, 1, 16, 16}, longer{1, 100, 100, 1, 1, 16, 16};
+  Problem a(shorter, options), b(longer, options);
+  for (int64_t x = 0; x < 100 * 16; ++x) {
+    b.q[x] = x < 160 ? a.q[x] : 1;
+    b.k[x] = x < 160 ? a.k[x] : notANumber;
+    b.v[x] = x < 160 ? a.v[x] : notANumber;
+  }
+  Kernels kernels(a.text(), GetParam());
+  auto x = a.run(kernels, 1), y = b.run(kernels, 1);
+  EXPECT_EQ(std::memcmp(x.y.data(), y.y.data(), 160 * 4), 0);
+}
+
+TEST(AttendLevels, FusedLevelsAgreeInEveryBit) {
+  Options options;
+  options.keyMask = options.bias = options.probabilities = true;
+  options.causal = 0;
+  options.softcap = 2;
+  Problem problem({2, 37, 150, 4, 2, 40, 72}, options);
+  std::optional<Problem::Result> first;
+  for (const std::string &level : fusedLevels()) {
+    Kernels kernels(problem.text(), level);
+    auto result = problem.run(kernels, 1);
+    if (first) {
+      EXPECT_TRUE(sameBits(first->y, result.y));
+      EXPECT_TRUE(sameBits(first->p, result.p));
+    } else {
+      first.emplace(std::move(result));
+    }
+  }
+}
+
+//===- Rows against a cache
+//----------------------------------------------------------------------------------------===//
+
+// Positions of a row are spread over blocks as after beam search; what append writes, attention reads.
+TEST_P(Attend, ReadsThePagedCache) {
+  const int64_t H = 4, Hk = 2, D = 20, Dv = 12, capacity = 96, rows = 3, blocks = 24;
+  const int64_t keyOffset = 32, valueOffset = keyOffset + Hk * 16 * D, E = valueOffset + Hk * 16 * Dv + 16;
+  std::string text = replaced(R"(
+kernel.func @append symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%k: F, %v: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %live: I):
+  kernel.cache_append shapes [#transept.dims<[rows, 2, 20]>, #transept.dims<[rows, 2, 12]>, #transept.dims<[blocks, _E]>,
+      #transept.dims<[rows, capacity]>, #transept.dims<[rows]>] ins(%k, %v, %pool, %table, %position) live(%live)
+      {kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = _k : i64, valueOffset = _v : i64}
+      : (F, F, F, I, !kernel.buffer<i64>, I) -> ()
+}
+kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%q: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %y: F, %live: I):
+  kernel.attend_cache shapes [#transept.dims<[rows, 1, 4, 20]>, #transept.dims<[blocks, _E]>, #transept.dims<[rows, capacity]>,
+      #transept.dims<[rows]>, #transept.dims<[rows, 1, 4, 12]>] ins(%q, %pool, %table, %position) outs(%y) live(%live)
+      {scale = 0.5 : f32, heads = 4 : i64, kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = _k : i64, valueOffset = _v : i64}
+      : (F, F, I, !kernel.buffer<i64>, F, I) -> ()
+}
+)",
+                              {{"_E", std::to_string(E)},
+                               {"_k", std::to_string(keyOffset)},
+                               {"_v", std::to_string(valueOffset)},
+                               {"F", "!kernel.buffer<!32>"},
+                               {"I,", "!kernel.buffer<i32>,"},
+                               {"I)", "!kernel.buffer<i32>)"},
+                               {"!32", "f32"}});
+  Kernels kernels(text, GetParam());
+  const int64_t length = 70;
+  Array<float> pool(blocks * E, notANumber), keys = randomFloats(length * rows * Hk * D, 1),
+                                             values = randomFloats(length * rows * Hk * Dv, 2);
+  Array<int32_t> table(rows * capacity, 0), live(1, 2);
+  Array<int64_t> position(rows, 0);
+  for (int64_t p = 0; p < length; ++p) {
+    for (int64_t r = 0; r < rows; ++r) {
+      position[r] = p;
+      table[r * capacity + p] = int32_t((p / 16 * rows + r) * 7 % blocks);
+    }
+    kernels.run(0,
+                {keys.begin() + p * rows * Hk * D, values.begin() + p * rows * Hk * Dv, pool.data(), table.data(),
+                 position.data(), live.data()},
+                {rows, capacity, blocks}, 2);
+  }
+  EXPECT_TRUE(std::isnan(pool[keyOffset - 1]) && std::isnan(pool[valueOffset + Hk * 16 * Dv]));
+  Array<float> q = randomFloats(rows * H * D, 3);
+  for (int64_t p : {0, 1, 15, 16, 63, 64, 69}) {
+    Array<float> y(rows * H * Dv, -9.0f), split(rows * H * Dv, -9.0f);
+    std::fill(position.begin(), position.end(), p);
+    std::vector<void *> buffers{q.data(), pool.data(), table.data(), position.data(), y.data(), live.data()};
+    kernels.run(1, buffers, {rows, capacity, blocks});
+    buffers[4] = split.data();
+    kernels.run(1, buffers, {rows, capacity, blocks}, 5);
+    EXPECT_TRUE(sameBits(y, split));
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t h = 0; h < H; ++h) {
+        auto weights = softmax(
+            p + 1,
+            [&](int64_t j) {
+              double sum = 0;
+              for (int64_t d = 0; d < D; ++d)
+                sum += double(q[(r * H + h) * D + d]) * keys[((j * rows + r) * Hk + h / 2) * D + d];
+              return sum * 0.5;
+            },
+            [](int64_t) { return true; });
+        for (int64_t d = 0; d < Dv; ++d) {
+          double sum = 0;
+          for (int64_t j = 0; j <= p; ++j)
+            sum += weights[j] * values[((j * rows + r) * Hk + h / 2) * Dv + d];
+          if (r < 2)
+            ASSERT_NEAR(y[(r * H + h) * Dv + d], sum, 2e-6);
+          else
+            ASSERT_EQ(y[(r * H + h) * Dv + d], -9);
+        }
+      }
+  }
+}
+
+TEST_P(Attend, ReadsTheSourceOfItsRow) {
+  const int64_t H = 2, D = 64, batch = 3, rows = 5;
+  for (int policy : {0, 1, 2}) {
+    std::string text = replaced(R"(
+kernel.func @attend symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: F, %k: F, %v: F, %source: !kernel.buffer<i32>, %mask: !kernel.buffer<i64>, %y: F):
+  kernel.attend_source shapes [#transept.dims<[rows, 1, 2, 64]>, #transept.dims<[batch, S, 2, 64]>, #transept.dims<[batch, S, 2, 64]>,
+      #transept.dims<[rows]>, #transept.dims<[batch, S]>, #transept.dims<[rows, 1, 2, 64]>] ins(%q, %k, %v, %source, %mask) outs(%y)
+      {scale = 0.125 : f32, emptyRow = _policy : i64, hasKeyMask} : (F, F, F, !kernel.buffer<i32>, !kernel.buffer<i64>, F) -> ()
+}
+)",
+                                {{"_policy", std::to_string(policy)}, {"F", "!kernel.buffer<!32>"}, {"!32", "f32"}});
+    Kernels kernels(text, GetParam());
+    for (int64_t S : {1, 30, 130}) {
+      Array<float> q = randomFloats(rows * H * D, 1), k = randomFloats(batch * S * H * D, 2, 2),
+                   v = randomFloats(batch * S * H * D, 3), y(rows * H * D), split(rows * H * D);
+      Array<int32_t> source(std::vector<int32_t>{2, 0, 0, 1, 2});
+      Array<int64_t> mask(batch * S, 1);
+      for (int64_t j = 0; j < S; ++j) {
+        mask[S + j] = 0;                     // slot 1 shows nothing
+        mask[2 * S + j] = j * 2 < S ? 7 : 0; // slot 2 is padded
+      }
+      std::vector<void *> buffers{q.data(), k.data(), v.data(), source.data(), mask.data(), y.data()};
+      kernels.run(0, buffers, {rows, batch, S});
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t h = 0; h < H; ++h) {
+          int64_t slot = source[r];
+          auto weights = softmax(
+              S,
+              [&](int64_t j) {
+                double sum = 0;
+                for (int64_t d = 0; d < D; ++d)
+                  sum += double(q[(r * H + h) * D + d]) * k[((slot * S + j) * H + h) * D + d];
+                return sum * 0.125;
+              },
+              [&](int64_t j) { return mask[slot * S + j] != 0; });
+          if (weights.empty())
+            weights.assign(S, policy == 0 ? 1.0 / double(S) : policy == 1 ? 0 : notANumber);
+          for (int64_t d = 0; d < D; ++d) {
+            double sum = 0;
+            for (int64_t j = 0; j < S; ++j)
+              sum += weights[j] * v[((slot * S + j) * H + h) * D + d];
+            Problem::near(y[(r * H + h) * D + d], sum);
+          }
+        }
+      // Hidden keys and values may hold anything.
+      for (int64_t j = (S + 1) / 2; j < S; ++j)
+        for (int64_t x = 0; x < H * D; ++x)
+          k[(2 * S + j) * H * D + x] = v[(2 * S + j) * H * D + x] = notANumber;
+      buffers[5] = split.data();
+      kernels.run(0, buffers, {rows, batch, S}, 3);
+      EXPECT_EQ(std::memcmp(y.data(), split.data(), H * D * 4), 0);
+    }
+  }
+}
+
+} // namespace
