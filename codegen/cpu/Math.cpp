@@ -219,7 +219,8 @@ Value cpu::emitAtan2(Emitter &e, Value yValue, Value xValue) {
   Num angle = atanSmall(ratio);
   angle = select(inverted, 1.57079632679489661923 - angle, angle);
   Num negative = copySign(x.like(1.0), x) < 0.0;
-  return copySign(select(negative, 3.14159265358979323846 - angle, angle), y).v;
+  angle = copySign(select(negative, 3.14159265358979323846 - angle, angle), y);
+  return select(equal(x, x) & equal(y, y), angle, x + y).v;
 }
 
 Value cpu::emitAsin(Emitter &e, Value value) {
@@ -264,7 +265,9 @@ Value cpu::emitAsinh(Emitter &e, Value x) {
   return oddInDouble({e, x}, 1e-3, -1.0 / 6, [](Num a) { return logarithm(a + squareRoot(fma(a, a, a.like(1.0)))); }).v;
 }
 Value cpu::emitAcosh(Emitter &e, Value x) {
-  return inDouble({e, x}, [](Num a) { return logarithm(a + squareRoot((a - 1.0) * (a + 1.0))); }).v;
+  return inDouble({e, x},
+                  [](Num a) { return select(a < 1.0, notANumber, logarithm(a + squareRoot((a - 1.0) * (a + 1.0)))); })
+      .v;
 }
 Value cpu::emitAtanh(Emitter &e, Value x) {
   return oddInDouble({e, x}, 1e-3, 1.0 / 3, [](Num a) { return logarithm((a + 1.0) / (1.0 - a)) * 0.5; }).v;
