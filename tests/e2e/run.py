@@ -16,6 +16,7 @@ import cases
 import compiler
 import lines
 import models
+import pronunciation
 from tool import Failed, Tool
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -46,7 +47,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models)
+        for module in (compiler, lines, cases, models, pronunciation)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]
