@@ -5,15 +5,17 @@ find_package(Protobuf REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(nlohmann_json 3.9 REQUIRED CONFIG)
 find_package(CLI11 2.1 REQUIRED CONFIG)
-find_package(PkgConfig REQUIRED)
-pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 
-# For programs that hold runtime and tokenizers: Debian's libsentencepiece exports a protobuf of its own of another
-# version. A static one whose symbols stay inside the program keeps the two apart.
-find_library(TRANSEPT_PROTOBUF_LITE_ARCHIVE NAMES libprotobuf-lite.a REQUIRED)
-add_library(transept_protobuf_lite INTERFACE)
-target_link_libraries(transept_protobuf_lite INTERFACE "${TRANSEPT_PROTOBUF_LITE_ARCHIVE}" Threads::Threads)
-target_link_options(transept_protobuf_lite INTERFACE -Wl,--exclude-libs,libprotobuf-lite.a)
+# Debian's libsentencepiece exports a protobuf of its own, of another version than the one the runtime uses; `./dev setup`
+# builds one against the system's.
+find_library(TRANSEPT_SENTENCEPIECE NAMES libsentencepiece.a PATHS "${CMAKE_SOURCE_DIR}/.deps/sentencepiece/lib"
+             NO_DEFAULT_PATH)
+if(NOT TRANSEPT_SENTENCEPIECE)
+  message(FATAL_ERROR "SentencePiece is not built yet: run ./dev setup")
+endif()
+add_library(transept_sentencepiece INTERFACE)
+target_include_directories(transept_sentencepiece SYSTEM INTERFACE "${CMAKE_SOURCE_DIR}/.deps/sentencepiece/include")
+target_link_libraries(transept_sentencepiece INTERFACE "${TRANSEPT_SENTENCEPIECE}" protobuf::libprotobuf-lite)
 
 if(TRANSEPT_BUILD_TESTS)
   find_package(GTest REQUIRED)
