@@ -27,6 +27,19 @@ cc -std=c11 -Wall -Wextra -Werror -pedantic "$here/example.c" -o "$work/example"
 expect 'y: 2 5' 0 "$work/example" "$work/twice.tsp" 1 2.5
 expect "file error: $work/absent.tsp: cannot open: No such file or directory" 6 "$work/example" "$work/absent.tsp"
 
+# Text in, text out; the answer is that of transformers (tokenizer_cases.json of the model).
+if [ -x "$build/bin/transept-compile" ]; then
+  "$build/bin/transept-compile" "$here/../models/marian-tiny" -o "$work/marian.tsp" >/dev/null
+  # shellcheck disable=SC2086
+  cc -std=c11 -Wall -Wextra -Werror -pedantic "$here/generate.c" -o "$work/generate" -ltransept_text $flags \
+    -Wl,-rpath,"$lib"
+  ids='[272,117,124,238,64,44,180,117,72,21,117,172,247,117,256,0]' text='est4 zeexold Wörterest nearheest TgehestR'
+  expect "{\"hypotheses\":[{\"ids\":$ids,\"score\":null,\"text\":\"$text\",\"finish\":\"eos\"}],\"input_tokens\":13,\"output_tokens\":15}" \
+    0 "$work/generate" "$work/marian.tsp" '{"text": "the small house stands near the river", "max_new_tokens": 24}'
+  expect "invalid input: unknown setting 'beams'; the nearest known one is 'num_beams'" 8 "$work/generate" \
+    "$work/marian.tsp" '{"text": "a", "beams": 2}'
+fi
+
 "$cmake" -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" >"$work/cmake.log"
 "$cmake" --build "$work/build" >>"$work/cmake.log"
 expect 'y: 2 5' 0 "$work/build/example-c" "$work/twice.tsp" 1 2.5
