@@ -42,7 +42,7 @@ constexpr Setting settings[] = {
     {"diversity_penalty", Treatment::Neutral, "0.0"},
     {"do_sample", Treatment::Neutral, "false"},
     {"early_stopping", Treatment::Implemented},
-    {"encoder_no_repeat_ngram_size", Treatment::Neutral, "0"},
+    {"encoder_no_repeat_ngram_size", Treatment::Implemented},
     {"encoder_repetition_penalty", Treatment::Neutral, "1.0"},
     {"eos_token_id", Treatment::Implemented},
     {"epsilon_cutoff", Treatment::Sampling},

@@ -10,8 +10,9 @@ namespace transept::search {
 /// of the model itself, whatever the rules did.
 class GreedySearch final : public RequestSearch {
 public:
-  GreedySearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
-      : RequestSearch(settings, vocabulary, positions, incremental) {}
+  GreedySearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+               Span<const int64_t> source)
+      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
 
 private:
   Status select(const StepResult *results) override;
@@ -24,8 +25,9 @@ private:
 /// everything.
 class BeamSearch final : public RequestSearch {
 public:
-  BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
-      : RequestSearch(settings, vocabulary, positions, incremental) {}
+  BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+             Span<const int64_t> source)
+      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
 
 private:
   Status select(const StepResult *results) override;
@@ -36,8 +38,9 @@ private:
 /// hypotheses.
 class TwoSetSearch final : public RequestSearch {
 public:
-  TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
-      : RequestSearch(settings, vocabulary, positions, incremental) {}
+  TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+               Span<const int64_t> source)
+      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
 
 private:
   Status select(const StepResult *results) override;

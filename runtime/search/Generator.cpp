@@ -131,6 +131,8 @@ Status Generator::readSource(const json &object, Request &request) const {
     TRANSEPT_ASSIGN(request.source.tensors, options_.readInputs(object["inputs"].get<std::string>()));
   }
   TRANSEPT_TRY(inputs_.check(request.source));
+  if (request.settings.encoderNoRepeatNgramSize > 0 && !request.source.tensors.empty())
+    return refuse("'encoder_no_repeat_ngram_size' needs a source given as 'text' or 'input_ids'");
   return limitSource(request, object.contains("text"));
 }
 
@@ -206,8 +208,8 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
   bool ids = batch[0]->source.tensors.empty();
   for (Request *request : batch) {
     request->hypotheses.clear();
-    searches.push_back(
-        RequestSearch::create(request->settings, stepper_.vocabulary(), positions(), stepper_.incremental()));
+    searches.push_back(RequestSearch::create(request->settings, stepper_.vocabulary(), positions(),
+                                             stepper_.incremental(), request->source.ids));
     const RequestSearch &search = *searches.back();
     members.push_back({searches.back().get(), {}});
     sources.push_back(&request->source);

@@ -25,19 +25,20 @@ const char *finishName(Finish finish) {
 }
 
 std::unique_ptr<RequestSearch> RequestSearch::create(const Settings &settings, int64_t vocabulary, int64_t positions,
-                                                     bool incremental) {
+                                                     bool incremental, Span<const int64_t> source) {
   if (settings.search == Algorithm::Tensor2Tensor)
-    return std::make_unique<TwoSetSearch>(settings, vocabulary, positions, incremental);
+    return std::make_unique<TwoSetSearch>(settings, vocabulary, positions, incremental, source);
   if (settings.numBeams == 1)
-    return std::make_unique<GreedySearch>(settings, vocabulary, positions, incremental);
-  return std::make_unique<BeamSearch>(settings, vocabulary, positions, incremental);
+    return std::make_unique<GreedySearch>(settings, vocabulary, positions, incremental, source);
+  return std::make_unique<BeamSearch>(settings, vocabulary, positions, incremental, source);
 }
 
-RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental)
+RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+                             Span<const int64_t> source)
     : settings_(settings), vocabulary_(vocabulary), prompt_(static_cast<int64_t>(settings.prompt().size())),
       // The last token is never fed, so a sequence may be one longer than the positions.
       limit_(positions > 0 ? std::min(settings.lengthLimit(prompt_), positions + 1) : settings.lengthLimit(prompt_)),
-      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary) {
+      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source) {
   size_t beams = static_cast<size_t>(settings.numBeams), cells = beams * static_cast<size_t>(limit_);
   for (std::vector<int64_t> &bank : bank_)
     bank.resize(cells);

@@ -30,9 +30,9 @@ struct Hypothesis {
 class RequestSearch {
 public:
   /// `positions`: positions the model can compute, 0 for any. `settings` passed checkSettings() for it and stays alive.
-  /// `incremental`: the prompt is fed one position per step.
+  /// `incremental`: the prompt is fed one position per step. `source` as in Rules.
   static std::unique_ptr<RequestSearch> create(const Settings &settings, int64_t vocabulary, int64_t positions,
-                                               bool incremental);
+                                               bool incremental, Span<const int64_t> source = {});
   virtual ~RequestSearch() = default;
 
   const Settings &settings() const { return settings_; }
@@ -79,7 +79,8 @@ protected:
     Finish finish;
   };
 
-  RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental);
+  RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+                Span<const int64_t> source);
 
   virtual Status select(const StepResult *results) = 0;
   /// `settled` hypotheses or, where the algorithm falls back to them, live ones.

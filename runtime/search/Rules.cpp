@@ -9,8 +9,8 @@ namespace {
 constexpr double excluded = -std::numeric_limits<double>::infinity();
 }
 
-Rules::Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vocabulary)
-    : settings_(settings), limit_(limit), marks_(vocabulary) {
+Rules::Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vocabulary, Span<const int64_t> source)
+    : settings_(settings), source_(source), limit_(limit), marks_(vocabulary) {
   minLength_ = settings.minNewTokens ? prompt + *settings.minNewTokens : settings.minLength;
   beginIndex_ = prompt;
   if (prompt == 1 && settings.forcedBosTokenId)
@@ -21,6 +21,8 @@ Rules::Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vo
   bool history = settings.repetitionPenalty != 1.0 || settings.noRepeatNgramSize > 0;
   int64_t most = static_cast<int64_t>(settings.suppressTokens.size() + settings.beginSuppressTokens.size() +
                                       settings.badWordsIds.size() + settings.eosTokenId.size());
+  if (settings.encoderNoRepeatNgramSize > 0)
+    most += static_cast<int64_t>(source.size());
   most = std::max<int64_t>(most + (history ? limit : 0), settings.forcedEosTokenId.size());
   capacity_ = std::clamp<int64_t>(most, 1, std::max<int64_t>(vocabulary, 1));
 }
@@ -73,6 +75,13 @@ void Rules::collect(Span<const int64_t> h, SpecialSet &set) {
       for (int64_t i = 0; i + g <= n; ++i)
         if (std::equal(h.begin() + i, h.begin() + i + g - 1, h.begin() + n - g + 1))
           mark(h[i + g - 1], Ban, set);
+    // Ids of the source need not be ids of the target; the others cannot be generated anyway.
+    if (int64_t g = s.encoderNoRepeatNgramSize; g > 0 && n + 1 >= g)
+      for (int64_t i = 0; i + g <= static_cast<int64_t>(source_.size()); ++i)
+        if (int64_t last = source_[i + g - 1];
+            last < static_cast<int64_t>(marks_.size()) &&
+            std::equal(source_.begin() + i, source_.begin() + i + g - 1, h.begin() + n - g + 1))
+          mark(last, Ban, set);
     for (const std::vector<int64_t> &word : s.badWordsIds) {
       int64_t length = static_cast<int64_t>(word.size());
       if (length == 1 ? !isEos(word[0])

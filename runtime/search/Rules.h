@@ -27,7 +27,8 @@ public:
 
   /// `prompt` is the length of the decoder prompt, `limit` the longest sequence of the settings, `vocabulary` above all
   /// token ids of the settings.
-  Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vocabulary);
+  /// `source` are the encoder's token ids, which stay alive; empty where it takes none.
+  Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vocabulary, Span<const int64_t> source = {});
 
   /// Most tokens a special set can have.
   int64_t capacity() const { return capacity_; }
@@ -46,6 +47,7 @@ private:
   void mark(int64_t token, Action action, SpecialSet &set);
 
   const Settings &settings_;
+  Span<const int64_t> source_;
   int64_t limit_, capacity_ = 0;
   int64_t minLength_ = 0;      // no end token below this length
   int64_t beginIndex_ = 0;     // length at which begin_suppress_tokens acts

@@ -40,6 +40,7 @@ struct Settings {
   EarlyStopping earlyStopping = EarlyStopping::No;
   double lengthPenalty = 1.0;
   int64_t noRepeatNgramSize = 0;
+  int64_t encoderNoRepeatNgramSize = 0;
   double repetitionPenalty = 1.0;
   std::vector<std::vector<int64_t>> badWordsIds;
   std::vector<int64_t> suppressTokens;

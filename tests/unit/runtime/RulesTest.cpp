@@ -73,6 +73,22 @@ TEST(Rules, ForcedDecoderIdsForcePositions) {
   EXPECT_EQ(collect(settings, {2, 11, 4, 13}).tokens, Tokens{5}); // the beginning follows the forced part
 }
 
+TEST(Rules, NgramsOfTheSourceAreNotCopied) {
+  Settings settings;
+  settings.encoderNoRepeatNgramSize = 3;
+  std::vector<int64_t> source = {4, 5, 6, 4, 5, 7, 99}, hypothesis = {2, 4, 5};
+  Rules rules(settings, 1, 20, 30, source);
+  SpecialSet set;
+  rules.collect(hypothesis, set);
+  EXPECT_EQ(set.tokens, (Tokens{6, 7}));
+  hypothesis = {2, 5, 7}; // 99 is no token of the target
+  rules.collect(hypothesis, set);
+  EXPECT_TRUE(set.tokens.empty());
+  hypothesis = {4};
+  rules.collect(hypothesis, set);
+  EXPECT_TRUE(set.tokens.empty());
+}
+
 TEST(Rules, PenaltyComesBeforeBans) {
   Settings settings;
   settings.repetitionPenalty = 2;
