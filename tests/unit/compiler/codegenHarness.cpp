@@ -35,18 +35,24 @@ Array<float> codegen_test::randomFloats(size_t count, unsigned seed, float bound
   return values;
 }
 
-Kernels::Kernels(const std::string &text, llvm::StringRef level) : context(mlir::MLIRContext::Threading::DISABLED) {
+static void check(bool ok, const char *what) {
+  if (ok)
+    return;
+  std::fprintf(stderr, "test kernel: %s failed\n", what);
+  std::abort();
+}
+
+mlir::OwningOpRef<mlir::ModuleOp> codegen_test::parseKernels(const std::string &text, mlir::MLIRContext &context) {
   context.loadDialect<mlir::kernel::KernelDialect, mlir::transept::TranseptDialect, mlir::arith::ArithDialect,
                       mlir::math::MathDialect, mlir::scf::SCFDialect>();
-  module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
-  auto check = [](bool ok, const char *what) {
-    if (!ok) {
-      std::fprintf(stderr, "test kernel: %s failed\n", what);
-      std::abort();
-    }
-  };
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   check(bool(module), "parsing");
   check(succeeded(mlir::kernel::scheduleCpu(*module)), "schedule");
+  return module;
+}
+
+Kernels::Kernels(const std::string &text, llvm::StringRef level) : context(mlir::MLIRContext::Threading::DISABLED) {
+  module = parseKernels(text, context);
   for (auto func : module->getOps<mlir::kernel::FuncOp>()) {
     Kernel kernel;
     for (auto name : func.getSymbols().getAsValueRange<mlir::StringAttr>())

@@ -42,6 +42,9 @@ private:
 /// Uniform in [-bound, bound].
 Array<float> randomFloats(size_t count, unsigned seed, float bound = 1);
 
+/// The scheduled module of a text.
+mlir::OwningOpRef<mlir::ModuleOp> parseKernels(const std::string &text, mlir::MLIRContext &context);
+
 /// The kernels of a text, compiled for one level.
 class Kernels {
 public:
