@@ -1,6 +1,6 @@
 """The bundled model: the answers of PyTorch, word by word, and its error rates on the whole test split.
 
-tests/models/g2p holds what transformers' generate answered (samples.json: 20 words with ids, texts and beam scores; test.tsv:
+tests/e2e/g2p holds what transformers' generate answered (samples.json: 20 words with ids, texts and beam scores; test.tsv:
 all 12,563 test words with their references).
 """
 
@@ -30,7 +30,7 @@ def compile_model(tool, root, tmp):
 
 def check_samples(tool, root, tmp):
     artifact = compile_model(tool, root, tmp)
-    with open(os.path.join(root, "tests/models/g2p/samples.json")) as file:
+    with open(os.path.join(root, "tests/e2e/g2p/samples.json")) as file:
         reference = json.load(file)
     for mode, settings in (("greedy", reference["settings"]["greedy"]), ("beam4", reference["settings"]["beam4"])):
         samples = reference["samples"]
@@ -51,9 +51,9 @@ def check_samples(tool, root, tmp):
 
 def check_error_rates(tool, root, tmp):
     artifact = compile_model(tool, root, tmp)
-    with open(os.path.join(root, "tests/models/g2p/samples.json")) as file:
+    with open(os.path.join(root, "tests/e2e/g2p/samples.json")) as file:
         figures = json.load(file)["test"]
-    with open(os.path.join(root, "tests/models/g2p/test.tsv")) as file:
+    with open(os.path.join(root, "tests/e2e/g2p/test.tsv")) as file:
         rows = [line.rstrip("\n").split("\t") for line in file][1:]
     words = "".join(row[0] + "\n" for row in rows)
     for mode, flags in (("greedy", ["--num-beams", "1"]), ("beam4", ["--num-beams", "4", "--length-penalty", "0.6"])):
