@@ -1,0 +1,92 @@
+// Peak of fp32 multiply-adds and rate of reading memory, with argv[1] threads: {"gflops": F, "gbytes_per_s": B}.
+// Both are totals of all threads, best of several tries. Compile with -O3 -march=native -ffp-contract=fast -pthread.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef __AVX512F__
+enum { kLanes = 16, kChains = 24 }; // of 32 registers
+#else
+enum { kLanes = 8, kChains = 12 }; // of 16 registers
+#endif
+typedef float Vector __attribute__((vector_size(kLanes * sizeof(float))));
+enum { kMaxThreads = 64, kTries = 7, kRounds = 2000000 };
+static const size_t kBytes = (size_t)96 << 20; // per thread: far more than the share of the last-level cache
+
+static pthread_barrier_t barrier;
+static char *memory[kMaxThreads];
+static volatile float sink[kMaxThreads][16];
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static Vector multiplyAdd(void) {
+  Vector sums[kChains] = {}, factor = {}, term = {};
+  factor += 0.999f, term += 0.001f;
+#pragma GCC unroll 24
+  for (int i = 0; i < kChains; ++i)
+    __asm__("" : "+v"(sums[i])); // unknown values: else equal chains become one
+  for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kChains; ++i)
+      sums[i] = sums[i] * factor + term;
+  }
+#pragma GCC unroll 24 // a constant index everywhere, or the sums live in memory
+  for (int i = 1; i < kChains; ++i)
+    sums[0] += sums[i];
+  return sums[0];
+}
+
+static Vector readAll(const char *bytes) {
+  Vector sums[8] = {};
+  for (size_t at = 0; at < kBytes; at += 8 * sizeof(Vector)) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 8; ++i)
+      sums[i] += *(const Vector *)(bytes + at + i * sizeof(Vector));
+  }
+  for (int i = 1; i < 8; ++i)
+    sums[0] += sums[i];
+  return sums[0];
+}
+
+static double seconds[2];
+
+static void *work(void *argument) {
+  size_t thread = (size_t)argument;
+  for (int what = 0; what < 2; ++what)
+    for (int attempt = 0; attempt < kTries; ++attempt) {
+      pthread_barrier_wait(&barrier);
+      double begin = now();
+      sink[thread][0] = what ? readAll(memory[thread])[0] : multiplyAdd()[0];
+      pthread_barrier_wait(&barrier);
+      double time = now() - begin;
+      if (thread == 0 && (attempt == 0 || time < seconds[what]))
+        seconds[what] = time;
+    }
+  return NULL;
+}
+
+int main(int argc, char **argv) {
+  long threads = argc > 1 ? atol(argv[1]) : 1;
+  if (threads < 1 || threads > kMaxThreads)
+    return 2;
+  pthread_t handles[kMaxThreads];
+  pthread_barrier_init(&barrier, NULL, threads);
+  for (long i = 0; i < threads; ++i) {
+    if (posix_memalign((void **)&memory[i], 4096, kBytes))
+      return 9;
+    memset(memory[i], 0, kBytes);
+  }
+  for (long i = 1; i < threads; ++i)
+    pthread_create(&handles[i], NULL, work, (void *)i);
+  work((void *)0);
+  for (long i = 1; i < threads; ++i)
+    pthread_join(handles[i], NULL);
+  printf("{\"gflops\": %.1f, \"gbytes_per_s\": %.1f}\n", 2e-9 * threads * kRounds * kChains * kLanes / seconds[0],
+         1e-9 * threads * kBytes / seconds[1]);
+}
