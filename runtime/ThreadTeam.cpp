@@ -1,5 +1,6 @@
 #include "runtime/ThreadTeam.h"
 
+#include "runtime/CpuAffinity.h"
 #include "runtime/FloatMode.h"
 
 #include <sched.h>
@@ -55,19 +56,7 @@ template <typename Ready> bool spinUntil(Ready ready, Clock::duration limit) {
 
 } // namespace
 
-int availableThreads() {
-  for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
-    cpu_set_t *set = CPU_ALLOC(static_cast<size_t>(cpus));
-    if (!set)
-      break;
-    size_t bytes = CPU_ALLOC_SIZE(static_cast<size_t>(cpus));
-    int count = sched_getaffinity(0, bytes, set) == 0 ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (count > 0)
-      return std::min(count, maxThreads);
-  }
-  return 1;
-}
+int availableThreads() { return std::clamp(static_cast<int>(availableCpus().size()), 1, maxThreads); }
 
 void SpinBarrier::wait() {
   uint32_t round = round_.load(std::memory_order_relaxed);
@@ -80,7 +69,25 @@ void SpinBarrier::wait() {
 }
 
 struct ThreadTeam::State {
-  explicit State(int members) : size(members), barrier(members) {}
+  explicit State(int members)
+      : size(members), barrier(members), cpus(availableCpus()), places(static_cast<size_t>(members)) {}
+
+  /// Two members on one processor wait for each other at every barrier, and the system takes long to notice: the later
+  /// one moves to a processor without a member.
+  void spread(size_t index) {
+    int cpu = currentCpu();
+    auto isTaken = [&](int candidate, size_t members) {
+      return std::any_of(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(members),
+                         [&](const Place &place) { return place.cpu.load(std::memory_order_relaxed) == candidate; });
+    };
+    if (isTaken(cpu, index)) {
+      places[index].cpu.store(-1, std::memory_order_relaxed);
+      auto free = std::find_if(cpus.begin(), cpus.end(), [&](int other) { return !isTaken(other, places.size()); });
+      if (free != cpus.end())
+        moveToCpu(cpu = *free, cpus);
+    }
+    places[index].cpu.store(cpu, std::memory_order_relaxed);
+  }
 
   /// Sleeps until the epoch differs from `seen`.
   void park(uint64_t seen) {
@@ -109,15 +116,21 @@ struct ThreadTeam::State {
       ++seen;
       if (stopping)
         return;
-      if (index >= size) // the team is smaller than planned
-        continue;
+      spread(static_cast<size_t>(index));
       work(context, index, size);
       barrier->wait();
     }
   }
 
+  /// Where a member was when it began its work.
+  struct alignas(64) Place {
+    std::atomic<int> cpu{-1};
+  };
+
   int size;
   std::optional<SpinBarrier> barrier;
+  const std::vector<int> cpus; // when the team was created
+  std::vector<Place> places;
   std::vector<std::thread> threads;
   pid_t owner = getpid(); // a forked child has no such threads
 
@@ -170,6 +183,7 @@ Status ThreadTeam::run(Work work, void *context) {
   if (state_->size > 1) {
     state_->work = work;
     state_->context = context;
+    state_->places[0].cpu.store(currentCpu(), std::memory_order_relaxed);
     state_->publish();
   }
   work(context, 0, state_->size);

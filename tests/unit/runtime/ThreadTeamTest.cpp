@@ -1,5 +1,7 @@
 #include "runtime/ThreadTeam.h"
 
+#include "runtime/CpuAffinity.h"
+
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -98,6 +100,35 @@ TEST(ThreadTeam, KeepsDenormalsAndRestoresTheHostsMode) {
   _mm_setcsr(before);
   EXPECT_EQ(after, host);
   EXPECT_EQ(kept, team->size());
+}
+
+TEST(ThreadTeam, MembersDoNotShareAProcessor) {
+  std::vector<int> cpus = availableCpus();
+  auto team = ThreadTeam::create(2);
+  if (team->size() < 2)
+    GTEST_SKIP() << "needs two processors";
+  std::thread caller([&] { // a thread of its own, because it changes its mask
+    moveToCpu(cpus[1], {cpus[1]});
+    for (int i = 0; i < 20; ++i) {
+      struct {
+        int target;
+        std::atomic<int> member;
+      } places{cpus[1], {-1}};
+      auto report = [](void *context, int thread, int) {
+        if (thread == 1)
+          static_cast<decltype(places) *>(context)->member = currentCpu();
+      };
+      auto collide = [](void *context, int thread, int) {
+        if (thread == 1)
+          moveToCpu(static_cast<decltype(places) *>(context)->target, availableCpus());
+      };
+      ASSERT_TRUE(team->run(collide, &places).ok());
+      ASSERT_TRUE(team->run(report, &places).ok());
+      EXPECT_NE(places.member, cpus[1]);
+    }
+  });
+  caller.join();
+  EXPECT_EQ(availableCpus(), cpus);
 }
 
 TEST(ThreadTeam, RefusesWorkInAForkedProcess) {
