@@ -77,15 +77,19 @@ void print(const nlohmann::ordered_json &result, bool json) {
 }
 
 /// A source of made-up tokens, away from the low ids that are often special.
-nlohmann::json madeUpRequest(const BenchFlags &flags, int64_t vocabulary, int64_t index) {
+nlohmann::json madeUpRequest(const BenchFlags &flags, const search::Settings &defaults, int64_t vocabulary,
+                             int64_t index) {
   std::vector<int64_t> ids;
   const int64_t first = std::min<int64_t>(4, vocabulary - 1);
   for (int64_t i = 0; i < flags.source; ++i)
     ids.push_back(first + (index * 1009 + i * 7919) % std::max<int64_t>(vocabulary - first, 1));
-  return {{"input_ids", ids},
-          {"max_new_tokens", flags.tokens},
-          {"min_new_tokens", flags.tokens},
-          {"num_beams", flags.beams}};
+  nlohmann::json request = {{"input_ids", ids},
+                            {"max_new_tokens", flags.tokens},
+                            {"min_new_tokens", flags.tokens},
+                            {"num_beams", flags.beams}};
+  if (!defaults.decoderStartTokenId && defaults.decoderInputIds.empty())
+    request["decoder_start_token_id"] = 0;
+  return request;
 }
 
 Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &flags) {
@@ -97,22 +101,23 @@ Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &fla
   TRANSEPT_ASSIGN(std::unique_ptr<search::Generator> generator,
                   search::Generator::create(std::move(model), nullptr, options));
   int64_t generated = 0;
-  TRANSEPT_ASSIGN(std::vector<double> times, timeCalls(flags, [&]() -> Status {
-                    std::vector<search::Request> requests(static_cast<size_t>(flags.batch));
-                    std::vector<search::Request *> pointers;
-                    for (int64_t i = 0; i < flags.batch; ++i) {
-                      search::Request &request = requests[static_cast<size_t>(i)];
-                      TRANSEPT_TRY(generator->parse(madeUpRequest(flags, vocabulary, i), nullptr, request));
-                      pointers.push_back(&request);
-                    }
-                    TRANSEPT_TRY(generator->run(pointers));
-                    generated = 0;
-                    for (const search::Request &request : requests) {
-                      TRANSEPT_TRY(request.status);
-                      generated += request.outputTokens;
-                    }
-                    return {};
-                  }));
+  TRANSEPT_ASSIGN(
+      std::vector<double> times, timeCalls(flags, [&]() -> Status {
+        std::vector<search::Request> requests(static_cast<size_t>(flags.batch));
+        std::vector<search::Request *> pointers;
+        for (int64_t i = 0; i < flags.batch; ++i) {
+          search::Request &request = requests[static_cast<size_t>(i)];
+          TRANSEPT_TRY(generator->parse(madeUpRequest(flags, generator->defaults(), vocabulary, i), nullptr, request));
+          pointers.push_back(&request);
+        }
+        TRANSEPT_TRY(generator->run(pointers));
+        generated = 0;
+        for (const search::Request &request : requests) {
+          TRANSEPT_TRY(request.status);
+          generated += request.outputTokens;
+        }
+        return {};
+      }));
   MemoryUse memory = generator->stepper().session()->memory();
   print({{"level", level},
          {"threads", generator->stepper().session()->threads()},
