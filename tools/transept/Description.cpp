@@ -146,6 +146,52 @@ json describeStates(const program::Manifest &manifest, const SymbolValues &set) 
   return out;
 }
 
+/// Elements of a state for each value of the symbols in `per`; 0 where its size is not their product times a constant.
+int64_t elementsPer(const program::Manifest &manifest, const program::State &state, std::vector<std::string> per) {
+  int64_t elements = 1;
+  for (const program::Expr &dim : state.dims()) {
+    Result<int64_t> constant = isConstant(dim) ? evaluateExpr(dim, {}) : Result<int64_t>(Status(Code::Usage, ""));
+    int64_t symbol = plainSymbol(dim);
+    auto found = symbol < 0
+                     ? per.end()
+                     : std::find(per.begin(), per.end(), manifest.generation_symbols(static_cast<int>(symbol)).name());
+    if (found != per.end())
+      per.erase(found);
+    else if (!constant.ok() || !checkedMul(elements, *constant, elements))
+      return 0;
+  }
+  return per.empty() ? elements : 0;
+}
+
+/// What a token costs in each cache.
+json describeCaches(const program::Manifest &manifest, const SymbolValues &set) {
+  constexpr int64_t positionsPerBlock = 16;
+  int64_t selfValues = 0, selfBytes = 0, crossValues = 0, crossBytes = 0;
+  for (const program::State &state : manifest.states()) {
+    if (state.role() == "self-cache") {
+      int64_t values = elementsPer(manifest, state, {"blocks"}) / positionsPerBlock;
+      selfValues += values;
+      selfBytes += values * dtypeSize(state.dtype());
+    } else if (state.role() == "cross-cache") {
+      int64_t values = elementsPer(manifest, state, {"batch", "source"});
+      crossValues += values;
+      crossBytes += values * dtypeSize(state.dtype());
+    }
+  }
+  json out = {{"self_per_beam_and_token", {{"values", selfValues}, {"bytes", selfBytes}}},
+              {"cross_per_source_token", {{"values", crossValues}, {"bytes", crossBytes}}}};
+  for (const SymbolValue &given : set) {
+    int64_t values, bytes;
+    if (given.name == "capacity" && checkedMul(selfValues, given.value, values) &&
+        checkedMul(selfBytes, given.value, bytes))
+      out["self_per_beam"] = {{"tokens", given.value}, {"values", values}, {"bytes", bytes}};
+    if (given.name == "source" && checkedMul(crossValues, given.value, values) &&
+        checkedMul(crossBytes, given.value, bytes))
+      out["cross_per_source"] = {{"tokens", given.value}, {"values", values}, {"bytes", bytes}};
+  }
+  return out;
+}
+
 /// Scratch formulae are over the sizes of a dispatch.
 json describeKernels(const program::Manifest &manifest) {
   std::vector<int64_t> calls(static_cast<size_t>(manifest.kernels_size()));
@@ -221,6 +267,8 @@ json describe(const Artifact &artifact, const SymbolValues &set, const Descripti
     out["generation"] = describeGeneration(manifest.generation());
   if (parts.plan)
     out["states"] = describeStates(manifest, set);
+  if (parts.plan && manifest.has_generation())
+    out["caches"] = describeCaches(manifest, set);
   if (parts.kernels)
     out["kernels"] = describeKernels(manifest);
   return out;

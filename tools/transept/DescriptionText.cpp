@@ -100,6 +100,21 @@ void addGeneration(Text &text, const json &generation) {
     text.line(1, "not implemented: " + word(setting));
 }
 
+void addCaches(Text &text, const json &caches) {
+  text.line(0, "caches");
+  const std::pair<const char *, const char *> rows[] = {{"self_per_beam_and_token", "self, per beam and token"},
+                                                        {"self_per_beam", "self, per beam of"},
+                                                        {"cross_per_source_token", "cross, per source token"},
+                                                        {"cross_per_source", "cross, per source of"}};
+  for (const auto &[key, title] : rows) {
+    if (!caches.contains(key))
+      continue;
+    const json &row = caches[key];
+    text.line(1, title + (row.contains("tokens") ? " " + word(row["tokens"]) + " tokens" : std::string()) + ": " +
+                     word(row["values"]) + " values, " + bytesText(row["bytes"].get<int64_t>()));
+  }
+}
+
 } // namespace
 
 std::string descriptionText(const json &description) {
@@ -127,6 +142,8 @@ std::string descriptionText(const json &description) {
     for (const json &state : description["states"])
       text.line(1, tensorText(state) + ", " + word(state["role"]) + ", " + sizeText(state["bytes"]));
   }
+  if (description.contains("caches"))
+    addCaches(text, description["caches"]);
   for (const json &entry : description["entries"])
     addEntry(text, entry);
   if (description.contains("kernels"))
