@@ -3,6 +3,11 @@
 #include "runtime/VerifyManifest.h"
 #include "transept/abi.h"
 
+#include <google/protobuf/stubs/common.h>
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+#include <google/protobuf/stubs/logging.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -213,6 +218,9 @@ Status ArtifactReader::readChunks(const SectionInfo &section, const uint8_t *has
 }
 
 Status ArtifactReader::parseManifest() {
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::LogSilencer quiet; // it would print where a string is not UTF-8
+#endif
   const std::vector<uint8_t> &bytes = artifact_.contents_[0];
   artifact_.manifest_ = std::make_unique<program::Manifest>();
   if (bytes.size() > (uint64_t(1) << 30) ||

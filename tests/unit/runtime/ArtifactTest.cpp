@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <random>
 
 using namespace transept;
 using namespace transept::tests;
@@ -174,6 +175,53 @@ TEST(Artifact, HostileProgramsAreRefused) {
     change(manifest);
     EXPECT_NE(refusal(buildArtifact(tinySections(manifest)).take()).find("invalid program"), std::string::npos);
   }
+}
+
+TEST(Artifact, MutatedManifestsWithGoodHashesNeverCrash) {
+  // Bytes of a good manifest are changed, removed and repeated; hashes are right. What is accepted must be safe to set
+  // up.
+  const std::string good = tinyManifest().SerializeAsString();
+  std::mt19937 random(1);
+  auto below = [&](size_t limit) { return static_cast<size_t>(random() % limit); };
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = good;
+    for (size_t changes = 1 + below(3); changes > 0; --changes) {
+      size_t position = below(bytes.size());
+      switch (below(4)) {
+      case 0:
+        bytes[position] = static_cast<char>(random());
+        break;
+      case 1:
+        bytes[position] = static_cast<char>(bytes[position] + (below(2) ? 1 : -1));
+        break;
+      case 2:
+        bytes.erase(position, 1 + below(8));
+        break;
+      default:
+        bytes.insert(position, bytes.substr(below(bytes.size()), 1 + below(8)));
+      }
+    }
+    std::vector<ArtifactSection> sections = tinySections(tinyManifest());
+    sections[0] = ArtifactSection::fromBytes("manifest", SectionKind::Manifest, bytes);
+    Result<Artifact> artifact = readBytes(buildArtifact(sections).take());
+    if (!artifact.ok()) {
+      ASSERT_EQ(artifact.status().exitCode(), 7);
+      continue;
+    }
+    Result<std::shared_ptr<const Model>> model = Model::fromParts(artifact.take(), tinyKernels());
+    if (!model.ok())
+      continue;
+    ++accepted;
+    SessionOptions options;
+    options.threads = 1;
+    for (const program::Symbol &symbol : (*model)->manifest().generation_symbols())
+      options.symbols.push_back({symbol.name(), std::max<int64_t>(symbol.min(), 1)});
+    Result<std::unique_ptr<Session>> session = (*model)->createSession(options);
+    if (!session.ok())
+      ASSERT_NE(session.status().exitCode(), 70) << session.status().message();
+  }
+  EXPECT_GT(accepted, 100); // names and numbers may change
 }
 
 TEST(Artifact, ManifestsThatAreNotManifestsAreRefused) {
