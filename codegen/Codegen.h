@@ -1,9 +1,7 @@
-//===- Codegen.h - from kernels to native code
-//------------------------------------------------------*- C++ -*-===//
+//===- Codegen.h - from kernels to native code ------------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Phases 9 to 11 for processors: schedule (once, for all levels), lower and
-// emit (once per level).
+// Phases 9 to 11 for processors: schedule (once, for all levels), lower and emit (once per level).
 
 #ifndef TRANSEPT_CODEGEN_CODEGEN_H
 #define TRANSEPT_CODEGEN_CODEGEN_H
@@ -15,13 +13,11 @@
 
 namespace mlir::kernel {
 
-/// A set of instructions that kernels are compiled for, and the decisions that
-/// follow from it.
+/// A set of instructions that kernels are compiled for, and the decisions that follow from it.
 struct CpuLevel {
   /// Name in the artifact; the runtime picks the best level it can run.
   llvm::StringLiteral name;
-  /// LLVM feature names, separated by commas; what a processor must have (and
-  /// its system save).
+  /// LLVM feature names, separated by commas; what a processor must have (and its system save).
   llvm::StringLiteral features;
   /// One rounding per multiply-add. Levels that have it agree in every bit.
   bool fusedMultiplyAdd;
@@ -29,8 +25,7 @@ struct CpuLevel {
   bool roundInstruction;
   /// Conversion from and to f16 is one instruction.
   bool halfConversion;
-  /// The largest register tile of a matrix product: rows, and columns (a
-  /// multiple of 16).
+  /// The largest register tile of a matrix product: rows, and columns (a multiple of 16).
   int64_t tileRows, tileColumns;
 };
 
@@ -39,25 +34,20 @@ ArrayRef<CpuLevel> cpuLevels();
 /// Null for an unknown name.
 const CpuLevel *findCpuLevel(StringRef name);
 
-/// Registers what lowerCpu and emitCpu create and translate; needed where they
-/// run inside a pass manager.
+/// Registers what lowerCpu and emitCpu create and translate; needed where they run inside a pass manager.
 void registerCpuDialects(DialectRegistry &registry);
 
-/// Sets `items`, `scratch` and the schedule attributes of every kernel.func,
-/// and gives kernel.map ops the domain they are walked in (adjacent dimensions
-/// that all accesses treat as one are merged).
+/// Sets `items`, `scratch` and the schedule attributes of every kernel.func, and gives kernel.map ops the domain they
+/// are walked in (adjacent dimensions that all accesses treat as one are merged).
 LogicalResult scheduleCpu(ModuleOp module);
 
-/// A module of LLVM dialect functions, one per kernel.func of `module` and in
-/// their order, for one level. The argument must be scheduled. Null after an
-/// error was emitted.
+/// A module of LLVM dialect functions, one per kernel.func of `module` and in their order, for one level. The argument
+/// must be scheduled. Null after an error was emitted.
 OwningOpRef<ModuleOp> lowerCpu(ModuleOp module, const CpuLevel &level);
 
-/// The bytes of a position-independent ELF shared object without undefined
-/// symbols, from a module of lowerCpu for the same level; it exports
-/// `transept_kernels`, whose kernels are in the order of the functions.
-/// Deterministic. Not to be called by two threads at a time with lld's global
-/// state in mind: calls are serialised.
+/// The bytes of a position-independent ELF shared object without undefined symbols, from a module of lowerCpu for the
+/// same level; it exports `transept_kernels`, whose kernels are in the order of the functions. Deterministic. Not to be
+/// called by two threads at a time with lld's global state in mind: calls are serialised.
 FailureOr<std::string> emitLoweredCpu(ModuleOp lowered, const CpuLevel &level);
 
 /// Both steps at once.

@@ -1,10 +1,9 @@
-//===- AttendKernel.cpp - kernel.attend
-//---------------------------------------------------------------------------===//
+//===- AttendKernel.cpp - kernel.attend ---------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is a batch entry, a head and up to 32 query rows. For each absolute
-// block of 64 keys: the keys are transposed, scores are a small matrix product,
-// softmax goes row by row, and a second product adds the weighted values.
+// An item is a batch entry, a head and up to 32 query rows. For each absolute block of 64 keys: the keys are
+// transposed, scores are a small matrix product, softmax goes row by row, and a second product adds the weighted
+// values.
 
 #include "codegen/cpu/LaneMatrix.h"
 #include "codegen/cpu/Math.h"
@@ -29,12 +28,9 @@ namespace {
 class AttendEmitter {
 public:
   AttendEmitter(Emitter &emitter, AttendOp op)
-      : e(emitter), op(op), kernel(cast<KernelOp>(op.getOperation())),
-        f32(e.f32()), vf32(e.vf32()) {
+      : e(emitter), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()), vf32(e.vf32()) {
     unsigned next = 3;
-    auto optional = [&](bool there) {
-      return there ? std::optional<unsigned>(next++) : std::nullopt;
-    };
+    auto optional = [&](bool there) { return there ? std::optional<unsigned>(next++) : std::nullopt; };
     keyMask = optional(op.getHasKeyMask());
     bias = optional(op.getHasBias());
     mask = optional(op.getHasMask());
@@ -65,26 +61,17 @@ public:
   LogicalResult emit() {
     for (Value operand : op.getInputs().take_front(3))
       if (!elementTypeOf(operand.getType()).isF32())
-        return op.emitOpError("attends over ")
-               << elementTypeOf(operand.getType()) << ", not f32";
+        return op.emitOpError("attends over ") << elementTypeOf(operand.getType()) << ", not f32";
     e.forItems([&](Value item) { emitItem(item); });
     return success();
   }
 
 private:
-  ArrayRef<DimAttr> shapeOf(unsigned operand) {
-    return cast<DimsAttr>(kernel.getShapes()[operand]).getDims();
-  }
-  Value roundUp(Value size) {
-    return e.mul(e.ceilDiv(size, lanes), e.index(lanes));
-  }
+  ArrayRef<DimAttr> shapeOf(unsigned operand) { return cast<DimsAttr>(kernel.getShapes()[operand]).getDims(); }
+  Value roundUp(Value size) { return e.mul(e.ceilDiv(size, lanes), e.index(lanes)); }
   Value input(unsigned i) { return e.buffer(op.getInputs()[i]); }
-  Type elementOf(unsigned i) {
-    return elementTypeOf(op.getInputs()[i].getType());
-  }
-  Value at(Value base, Value position) {
-    return e.pointer(base, position, f32);
-  }
+  Type elementOf(unsigned i) { return elementTypeOf(op.getInputs()[i].getType()); }
+  Value at(Value base, Value position) { return e.pointer(base, position, f32); }
   bool mayHide() { return op.getCausalOffset() || keyMask || bias || mask; }
 
   void emitItem(Value item) {
@@ -95,8 +82,7 @@ private:
     first = e.mul(block, e.index(attendRows));
     rows = e.minimum(e.sub(queries, first), e.index(attendRows));
     Value zeros = e.number(vf32, 0);
-    e.forLoop(e.index(0), e.mul(rows, paddedValueSize), lanes,
-              [&](Value i) { e.store(zeros, at(sums, i)); });
+    e.forLoop(e.index(0), e.mul(rows, paddedValueSize), lanes, [&](Value i) { e.store(zeros, at(sums, i)); });
     e.forLoop(e.index(0), rows, 1, [&](Value r) {
       e.store(e.number(f32, -infinity), at(maxima, r));
       e.store(e.number(f32, 0), at(totals, r));
@@ -106,9 +92,7 @@ private:
     // No row sees a key behind the last row's diagonal.
     Value end = keys;
     if (op.getCausalOffset())
-      end = e.maximum(e.minimum(end, e.add(e.add(first, rows),
-                                           e.dim(*op.getCausalOffset()))),
-                      e.index(0));
+      end = e.maximum(e.minimum(end, e.add(e.add(first, rows), e.dim(*op.getCausalOffset()))), e.index(0));
     e.forLoop(e.index(0), end, attendKeys, [&](Value from) {
       Value count = e.minimum(e.sub(end, from), e.index(attendKeys));
       if (!keyMask)
@@ -123,38 +107,27 @@ private:
 
   /// Position of [batch, j, keyHead, 0] of the keys or values.
   Value keyPosition(Value j, Value size) {
-    return e.mul(e.add(e.mul(e.add(e.mul(batch, keys), j), keyHeads), keyHead),
-                 size);
+    return e.mul(e.add(e.mul(e.add(e.mul(batch, keys), j), keyHeads), keyHead), size);
   }
 
   /// Writes which keys of the block the mask shows; true if one is.
   Value readKeyMask(Value from, Value count) {
     Type element = elementOf(*keyMask), i1 = e.b.getI1Type();
-    Value row =
-        e.pointer(input(*keyMask), e.add(e.mul(batch, keys), from), element);
+    Value row = e.pointer(input(*keyMask), e.add(e.mul(batch, keys), from), element);
     Value none = e.integer(e.vectorOf(i1), 0);
-    Value some =
-        e.forLoop(e.index(0), count, lanes, ValueRange{none},
-                  [&](Value position, ValueRange sofar) {
-                    Value shown = e.load(e.pointer(row, position, element),
-                                         e.vectorOf(element));
-                    if (!element.isInteger(1))
-                      shown = e.compare(arith::CmpIPredicate::ne, shown,
-                                        e.integer(shown.getType(), 0));
-                    shown = e.b.create<arith::AndIOp>(
-                        e.loc, shown, e.lanesBelow(e.sub(count, position)));
-                    e.store(shown, e.pointer(visible, position, i1));
-                    return Emitter::Carried{
-                        e.b.create<arith::OrIOp>(e.loc, sofar[0], shown)};
-                  })[0];
+    Value some = e.forLoop(e.index(0), count, lanes, ValueRange{none}, [&](Value position, ValueRange sofar) {
+      Value shown = e.load(e.pointer(row, position, element), e.vectorOf(element));
+      if (!element.isInteger(1))
+        shown = e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
+      shown = e.b.create<arith::AndIOp>(e.loc, shown, e.lanesBelow(e.sub(count, position)));
+      e.store(shown, e.pointer(visible, position, i1));
+      return Emitter::Carried{e.b.create<arith::OrIOp>(e.loc, sofar[0], shown)};
+    })[0];
     Type bits = e.b.getIntegerType(lanes);
-    return e.compare(arith::CmpIPredicate::ne,
-                     e.b.create<LLVM::BitcastOp>(e.loc, bits, some),
-                     e.integer(bits, 0));
+    return e.compare(arith::CmpIPredicate::ne, e.b.create<LLVM::BitcastOp>(e.loc, bits, some), e.integer(bits, 0));
   }
 
-  /// keysTransposed[d][j] for whole groups of keys; behind the last key the
-  /// last one is repeated.
+  /// keysTransposed[d][j] for whole groups of keys; behind the last key the last one is repeated.
   void transposeKeys(Value from, Value count) {
     e.forLoop(e.index(0), count, lanes, [&](Value group) {
       SmallVector<Value> pointers;
@@ -167,8 +140,7 @@ private:
         for (Value pointer : pointers)
           tile.push_back(e.load(at(pointer, d), vf32));
         emitTranspose(e, tile);
-        Value target =
-            at(keysTransposed, e.add(e.mul(d, e.index(attendKeys)), group));
+        Value target = at(keysTransposed, e.add(e.mul(d, e.index(attendKeys)), group));
         for (auto [i, row] : llvm::enumerate(tile))
           e.store(row, e.pointer(target, i * attendKeys, f32));
       });
@@ -178,9 +150,7 @@ private:
   void emitBlock(Value from, Value count) {
     transposeKeys(from, count);
     Value queryStride = e.mul(heads, keySize);
-    Value query =
-        e.mul(e.add(e.mul(e.add(e.mul(batch, queries), first), heads), head),
-              keySize);
+    Value query = e.mul(e.add(e.mul(e.add(e.mul(batch, queries), first), heads), head), keySize);
     Product scoring;
     scoring.xStride = queryStride;
     scoring.w = keysTransposed;
@@ -193,16 +163,13 @@ private:
       // A short block is rare, a whole one takes the widest tiles.
       emitProductRows(e, scoring, height, columns);
     });
-    e.forLoop(e.index(0), rows, 1,
-              [&](Value r) { softmaxRow(r, from, count); });
+    e.forLoop(e.index(0), rows, 1, [&](Value r) { softmaxRow(r, from, count); });
     addValues(from, count);
   }
 
   void softmaxRow(Value r, Value from, Value count) {
-    Value i = e.add(first, r),
-          rowScores = at(scores, e.mul(r, e.index(attendKeys)));
-    Value maximum = e.load(at(maxima, r), f32),
-          total = e.load(at(totals, r), f32);
+    Value i = e.add(first, r), rowScores = at(scores, e.mul(r, e.index(attendKeys)));
+    Value maximum = e.load(at(maxima, r), f32), total = e.load(at(totals, r), f32);
     auto scoreOf = [&](Value raw, Value position) {
       Value score = scoreOfKeys(raw, i, e.add(from, position), position);
       if (op.getOutputs().size() > 1) {
@@ -211,59 +178,47 @@ private:
       }
       return score;
     };
-    SoftmaxState state =
-        emitSoftmaxBlock(e, rowScores, count, scoreOf, maximum, total);
+    SoftmaxState state = emitSoftmaxBlock(e, rowScores, count, scoreOf, maximum, total);
     e.store(state.maximum, at(maxima, r));
     e.store(state.total, at(totals, r));
-    Value changed =
-        e.compare(arith::CmpFPredicate::UNE, state.factor, e.number(f32, 1));
+    Value changed = e.compare(arith::CmpFPredicate::UNE, state.factor, e.number(f32, 1));
     e.ifThen(changed, [&] {
-      Value factors = e.broadcast(state.factor),
-            rowSums = at(sums, e.mul(r, paddedValueSize));
-      e.forLoop(e.index(0), valueSize, lanes, [&](Value d) {
-        e.store(e.mul(e.load(at(rowSums, d), vf32), factors), at(rowSums, d));
-      });
+      Value factors = e.broadcast(state.factor), rowSums = at(sums, e.mul(r, paddedValueSize));
+      e.forLoop(e.index(0), valueSize, lanes,
+                [&](Value d) { e.store(e.mul(e.load(at(rowSums, d), vf32), factors), at(rowSums, d)); });
     });
   }
 
   /// Scale, bias, cap and visibility of the keys j … j + 15 for query i.
   Value scoreOfKeys(Value raw, Value i, Value j, Value position) {
-    Value shown,
-        score = e.mul(raw, e.number(vf32, op.getScale().convertToFloat()));
+    Value shown, score = e.mul(raw, e.number(vf32, op.getScale().convertToFloat()));
     auto also = [&](Value condition) {
-      shown =
-          shown ? e.b.create<arith::AndIOp>(e.loc, shown, condition).getResult()
-                : condition;
+      shown = shown ? e.b.create<arith::AndIOp>(e.loc, shown, condition).getResult() : condition;
     };
     if (bias) {
       Type element = elementOf(*bias);
       Value value = loadBroadcast(*bias, i, j);
       value = emitTruncateOrExtend(value, element);
       score = e.add(score, value);
-      also(e.compare(arith::CmpFPredicate::UGT, value,
-                     e.number(vf32, exclusion)));
+      also(e.compare(arith::CmpFPredicate::UGT, value, e.number(vf32, exclusion)));
     }
     if (double cap = op.getSoftcap().convertToFloat(); cap > 0) {
-      Num capped{e,
-                 emitTanh(e, (Num{e, score} / Num{e, e.number(vf32, cap)}).v)};
+      Num capped{e, emitTanh(e, (Num{e, score} / Num{e, e.number(vf32, cap)}).v)};
       score = (capped * cap).v;
     }
     if (op.getCausalOffset()) {
       Value last = e.add(i, e.dim(*op.getCausalOffset()));
-      also(e.lanesBelow(
-          e.minimum(e.add(e.sub(last, j), e.index(1)), e.index(lanes))));
+      also(e.lanesBelow(e.minimum(e.add(e.sub(last, j), e.index(1)), e.index(lanes))));
     }
     if (keyMask)
-      also(e.load(e.pointer(visible, position, e.b.getI1Type()),
-                  e.vectorOf(e.b.getI1Type())));
+      also(e.load(e.pointer(visible, position, e.b.getI1Type()), e.vectorOf(e.b.getI1Type())));
     if (mask)
       also(loadBroadcast(*mask, i, j));
     return shown ? e.select(shown, score, e.number(vf32, -infinity)) : score;
   }
 
   Value emitTruncateOrExtend(Value value, Type element) {
-    return element.isF64() ? emitTruncate(e, value, f32)
-                           : emitExtend(e, value, element, f32);
+    return element.isF64() ? emitTruncate(e, value, f32) : emitExtend(e, value, element, f32);
   }
 
   /// Sixteen keys of an operand whose axes are those of [B, H, T, S] or 1.
@@ -299,8 +254,7 @@ private:
     };
     if (!mayHide())
       return addTiles();
-    // 0 times infinity is not 0: where values are not finite, hidden keys have
-    // to be left out row by row.
+    // 0 times infinity is not 0: where values are not finite, hidden keys have to be left out row by row.
     Value finite = allFinite(weighing.w, weighing.wStride, count);
     e.ifElse(finite, addTiles, [&] {
       e.forLoop(e.index(0), rows, 1, [&](Value r) {
@@ -309,9 +263,8 @@ private:
         weighing.present = visible;
         e.forLoop(e.index(0), count, lanes, [&](Value position) {
           Value weights = e.load(at(weighing.x, position), vf32);
-          e.store(
-              e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0)),
-              e.pointer(visible, position, e.b.getI1Type()));
+          e.store(e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0)),
+                  e.pointer(visible, position, e.b.getI1Type()));
         });
         emitProductRows(e, weighing, 1, paddedValueSize);
       });
@@ -321,35 +274,26 @@ private:
   /// No infinity and no NaN among `count` rows of values.
   Value allFinite(Value values, Value stride, Value count) {
     Value zeros = e.number(vf32, 0);
-    Value probe = e.forLoop(
-        e.index(0), count, 1, ValueRange{zeros},
-        [&](Value j, ValueRange outer) {
-          Value row = at(values, e.mul(j, stride));
-          return e.forLoop(
-              e.index(0), valueSize, lanes, outer,
-              [&](Value d, ValueRange sofar) {
-                Value group = e.select(e.lanesBelow(e.sub(valueSize, d)),
-                                       e.load(at(row, d), vf32), zeros);
-                return Emitter::Carried{e.fma(group, zeros, sofar[0])};
-              });
-        })[0];
+    Value probe = e.forLoop(e.index(0), count, 1, ValueRange{zeros}, [&](Value j, ValueRange outer) {
+      Value row = at(values, e.mul(j, stride));
+      return e.forLoop(e.index(0), valueSize, lanes, outer, [&](Value d, ValueRange sofar) {
+        Value group = e.select(e.lanesBelow(e.sub(valueSize, d)), e.load(at(row, d), vf32), zeros);
+        return Emitter::Carried{e.fma(group, zeros, sofar[0])};
+      });
+    })[0];
     Type bits = e.b.getIntegerType(lanes);
     Value broken = e.compare(arith::CmpFPredicate::UNO, probe, probe);
-    return e.compare(arith::CmpIPredicate::eq,
-                     e.b.create<LLVM::BitcastOp>(e.loc, bits, broken),
-                     e.integer(bits, 0));
+    return e.compare(arith::CmpIPredicate::eq, e.b.create<LLVM::BitcastOp>(e.loc, bits, broken), e.integer(bits, 0));
   }
 
   //===- The end of a row ---===//
 
   Value probabilities(Value r) {
-    Value row = e.add(e.mul(e.add(e.mul(batch, heads), head), queries),
-                      e.add(first, r));
+    Value row = e.add(e.mul(e.add(e.mul(batch, heads), head), queries), e.add(first, r));
     return at(e.buffer(op.getOutputs()[1]), e.mul(row, keys));
   }
 
-  void forGroups(Value size, llvm::function_ref<Value(Value)> valueAt,
-                 llvm::function_ref<Value(Value)> pointerAt) {
+  void forGroups(Value size, llvm::function_ref<Value(Value)> valueAt, llvm::function_ref<Value(Value)> pointerAt) {
     e.forLaneGroups(e.index(0), size, [&](Value position, Value rest) {
       Value value = valueAt(position);
       if (rest)
@@ -359,35 +303,22 @@ private:
     });
   }
   void fillRow(Value row, Value value) {
-    forGroups(
-        keys, [&](Value) { return value; },
-        [&](Value position) { return at(row, position); });
+    forGroups(keys, [&](Value) { return value; }, [&](Value position) { return at(row, position); });
   }
 
   void finishRow(Value r) {
-    Value maximum = e.load(at(maxima, r), f32),
-          total = e.load(at(totals, r), f32);
-    Value output =
-        e.mul(e.add(e.mul(e.add(e.mul(batch, queries), e.add(first, r)), heads),
-                    head),
-              valueSize);
-    Value outputRow = at(e.buffer(op.getOutputs()[0]), output),
-          rowSums = at(sums, e.mul(r, paddedValueSize));
+    Value maximum = e.load(at(maxima, r), f32), total = e.load(at(totals, r), f32);
+    Value output = e.mul(e.add(e.mul(e.add(e.mul(batch, queries), e.add(first, r)), heads), head), valueSize);
+    Value outputRow = at(e.buffer(op.getOutputs()[0]), output), rowSums = at(sums, e.mul(r, paddedValueSize));
     auto outputAt = [&](Value d) { return at(outputRow, d); };
     bool hasProbabilities = op.getOutputs().size() > 1;
     auto visibleRow = [&] {
       Value totalsOfRow = e.broadcast(total);
       forGroups(
-          valueSize,
-          [&](Value d) {
-            return (Num{e, e.load(at(rowSums, d), vf32)} / Num{e, totalsOfRow})
-                .v;
-          },
-          outputAt);
+          valueSize, [&](Value d) { return (Num{e, e.load(at(rowSums, d), vf32)} / Num{e, totalsOfRow}).v; }, outputAt);
       if (!hasProbabilities)
         return;
-      Value row = probabilities(r),
-            shift = e.broadcast(finiteMaximum(e, maximum));
+      Value row = probabilities(r), shift = e.broadcast(finiteMaximum(e, maximum));
       auto pointerAt = [&](Value j) { return at(row, j); };
       forGroups(
           keys,
@@ -401,21 +332,15 @@ private:
       auto policy = static_cast<EmptyRow>(op.getEmptyRow());
       Value fill = e.number(vf32, policy == EmptyRow::NaN ? notANumber : 0);
       if (policy == EmptyRow::Uniform) {
-        Num count{e, e.b.create<arith::SIToFPOp>(
-                         e.loc, f32, e.castIndex(keys, e.b.getI64Type()))};
+        Num count{e, e.b.create<arith::SIToFPOp>(e.loc, f32, e.castIndex(keys, e.b.getI64Type()))};
         Value counts = e.broadcast(count.v);
-        Value values = at(input(2), keyPosition(e.index(0), valueSize)),
-              stride = e.mul(keyHeads, valueSize);
+        Value values = at(input(2), keyPosition(e.index(0), valueSize)), stride = e.mul(keyHeads, valueSize);
         forGroups(
             valueSize,
             [&](Value d) {
-              Value sum = e.forLoop(
-                  e.index(0), keys, 1, ValueRange{e.number(vf32, 0)},
-                  [&](Value j, ValueRange sofar) {
-                    return Emitter::Carried{e.add(
-                        sofar[0],
-                        e.load(at(values, e.add(e.mul(j, stride), d)), vf32))};
-                  })[0];
+              Value sum = e.forLoop(e.index(0), keys, 1, ValueRange{e.number(vf32, 0)}, [&](Value j, ValueRange sofar) {
+                return Emitter::Carried{e.add(sofar[0], e.load(at(values, e.add(e.mul(j, stride), d)), vf32))};
+              })[0];
               return (Num{e, sum} / Num{e, counts}).v;
             },
             outputAt);
@@ -429,8 +354,7 @@ private:
     };
     if (!mayHide())
       return visibleRow();
-    Value empty =
-        e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(f32, -infinity));
+    Value empty = e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(f32, -infinity));
     e.ifElse(empty, emptyRow, visibleRow);
   }
 
@@ -440,8 +364,7 @@ private:
   Type f32, vf32;
   std::optional<unsigned> keyMask, bias, mask; // operand numbers
   // Sizes.
-  Value queries, heads, keyHeads, keys, keySize, valueSize, paddedKeySize,
-      paddedValueSize, blocks;
+  Value queries, heads, keyHeads, keys, keySize, valueSize, paddedKeySize, paddedValueSize, blocks;
   // Parts of the scratch memory. `visible` has one byte per key of the block.
   Value keysTransposed, sums, scores, maxima, totals, visible;
   // The item.
@@ -450,6 +373,4 @@ private:
 
 } // namespace
 
-LogicalResult cpu::emitAttend(Emitter &emitter, AttendOp op) {
-  return AttendEmitter(emitter, op).emit();
-}
+LogicalResult cpu::emitAttend(Emitter &emitter, AttendOp op) { return AttendEmitter(emitter, op).emit(); }

@@ -1,5 +1,4 @@
-//===- Body.cpp - inlining scalar regions, one element or sixteen at a time
-//---------------------------------------===//
+//===- Body.cpp - inlining scalar regions, one element or sixteen at a time ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Body.h"
@@ -10,21 +9,17 @@ using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 
-void Body::addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel,
-                     ValueRange arguments, unsigned first) {
+void Body::addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments, unsigned first) {
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     Value input = kernel.getInputs()[first + i];
-    buffers[argument] = {
-        emitter.buffer(input),
-        cast<transept::DimsAttr>(kernel.getShapes()[first + i]),
-        elementTypeOf(input.getType())};
+    buffers[argument] = {emitter.buffer(input), cast<transept::DimsAttr>(kernel.getShapes()[first + i]),
+                         elementTypeOf(input.getType())};
   }
 }
 
-Body::Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors,
-           const Buffers &buffers, IRMapping &outer)
-    : e(emitter), block(block), inner(inner), vectorArguments(vectors),
-      buffers(buffers), uniform(outer) {
+Body::Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors, const Buffers &buffers,
+           IRMapping &outer)
+    : e(emitter), block(block), inner(inner), vectorArguments(vectors), buffers(buffers), uniform(outer) {
   if (inner)
     laneOfValue[inner] = Lane::Contiguous;
   for (Value value : vectors)
@@ -33,10 +28,8 @@ Body::Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors,
     classify(op);
 }
 
-LogicalResult Body::emitOp(Emitter &emitter, Operation &op,
-                           const Buffers &buffers, IRMapping &values) {
-  return Body(emitter, *op.getBlock(), buffers)
-      .emit(op, values, /*vector=*/false);
+LogicalResult Body::emitOp(Emitter &emitter, Operation &op, const Buffers &buffers, IRMapping &values) {
+  return Body(emitter, *op.getBlock(), buffers).emit(op, values, /*vector=*/false);
 }
 
 //===- What depends on the inner index
@@ -71,26 +64,19 @@ void Body::classify(Operation &op) {
     return;
   }
   Lane lane = Lane::Vector;
-  auto uniformOperand = [&](unsigned i) {
-    return laneOf(op.getOperand(i)) == Lane::Uniform;
-  };
-  auto contiguousOperand = [&](unsigned i) {
-    return laneOf(op.getOperand(i)) == Lane::Contiguous;
-  };
+  auto uniformOperand = [&](unsigned i) { return laneOf(op.getOperand(i)) == Lane::Uniform; };
+  auto contiguousOperand = [&](unsigned i) { return laneOf(op.getOperand(i)) == Lane::Contiguous; };
   if (auto load = dyn_cast<LoadOp>(op)) {
     contiguous &= contiguousIndex(load).has_value();
   } else if (isa<arith::AddIOp>(op) && op.getResult(0).getType().isIndex()) {
-    if ((contiguousOperand(0) && uniformOperand(1)) ||
-        (uniformOperand(0) && contiguousOperand(1)))
+    if ((contiguousOperand(0) && uniformOperand(1)) || (uniformOperand(0) && contiguousOperand(1)))
       lane = Lane::Contiguous;
   } else if (isa<arith::SubIOp>(op) && op.getResult(0).getType().isIndex()) {
     if (contiguousOperand(0) && uniformOperand(1))
       lane = Lane::Contiguous;
   } else {
-    // A bounded index that differs between lanes, and control flow, are left to
-    // the scalar form.
-    contiguous &=
-        op.getNumRegions() == 0 && OpTrait::hasElementwiseMappableTraits(&op);
+    // A bounded index that differs between lanes, and control flow, are left to the scalar form.
+    contiguous &= op.getNumRegions() == 0 && OpTrait::hasElementwiseMappableTraits(&op);
   }
   for (Value result : op.getResults())
     laneOfValue[result] = lane;
@@ -106,8 +92,7 @@ LogicalResult Body::emitUniform() {
   return success();
 }
 
-FailureOr<SmallVector<Value>> Body::emitVector(Value position,
-                                               ArrayRef<Value> vectors) {
+FailureOr<SmallVector<Value>> Body::emitVector(Value position, ArrayRef<Value> vectors) {
   IRMapping values = uniform;
   if (inner)
     values.map(inner, position);
@@ -119,8 +104,7 @@ FailureOr<SmallVector<Value>> Body::emitVector(Value position,
   return yielded;
 }
 
-FailureOr<SmallVector<Value>> Body::emitScalar(Value position,
-                                               ArrayRef<Value> vectors) {
+FailureOr<SmallVector<Value>> Body::emitScalar(Value position, ArrayRef<Value> vectors) {
   IRMapping values = uniform;
   if (inner)
     values.map(inner, position);
@@ -132,8 +116,7 @@ FailureOr<SmallVector<Value>> Body::emitScalar(Value position,
   return yielded;
 }
 
-LogicalResult Body::emitRest(IRMapping &values, bool vector,
-                             SmallVectorImpl<Value> &yielded) {
+LogicalResult Body::emitRest(IRMapping &values, bool vector, SmallVectorImpl<Value> &yielded) {
   for (Operation &op : block.without_terminator())
     if (!uniformOps.contains(&op) && failed(emit(op, values, vector)))
       return failure();
@@ -173,8 +156,7 @@ LogicalResult Body::emit(Operation &op, IRMapping &values, bool vector) {
   vector &= op.getNumResults() == 1 && laneOf(op.getResult(0)) == Lane::Vector;
   SmallVector<Value> operands;
   for (Value operand : op.getOperands())
-    operands.push_back(vector ? asVector(operand, values)
-                              : values.lookup(operand));
+    operands.push_back(vector ? asVector(operand, values) : values.lookup(operand));
   FailureOr<Value> result = emitScalarOp(e, op, operands);
   if (failed(result))
     return failure();
@@ -202,8 +184,7 @@ LogicalResult Body::emitNested(Operation &op, IRMapping &values) {
       return op.emitOpError("has a region of several blocks");
     Block *body = e.b.createBlock(&to);
     for (BlockArgument argument : from.getArguments())
-      values.map(argument,
-                 body->addArgument(e.carriedType(argument.getType()), e.loc));
+      values.map(argument, body->addArgument(e.carriedType(argument.getType()), e.loc));
     for (Operation &nested : from.front()) {
       if (!nested.hasTrait<OpTrait::IsTerminator>()) {
         if (failed(emit(nested, values, /*vector=*/false)))
@@ -228,18 +209,13 @@ Value Body::emitLoad(LoadOp op, IRMapping &values, bool vector) {
     position = e.add(e.mul(position, e.dim(dim)), values.lookup(index));
   Value pointer = e.pointer(buffer.pointer, position, buffer.element);
   bool adjacent = vector && laneOf(op.getResult()) == Lane::Vector;
-  return e.load(pointer, adjacent
-                             ? Type(e.vectorOf(e.carriedType(buffer.element)))
-                             : e.carriedType(buffer.element));
+  return e.load(pointer, adjacent ? Type(e.vectorOf(e.carriedType(buffer.element))) : e.carriedType(buffer.element));
 }
 
 Value Body::emitBounded(BoundedOp op, IRMapping &values) {
-  Value index = values.lookup(op.getIndex()),
-        size = values.lookup(op.getSize());
+  Value index = values.lookup(op.getIndex()), size = values.lookup(op.getSize());
   Value reported = values.lookup(op.getReported());
-  e.ifThen(e.compare(arith::CmpIPredicate::uge, index, size),
-           [&] { e.storeError(*op.getId(), reported); });
-  // An empty extent leaves position 0, which the slack behind every buffer
-  // makes readable.
+  e.ifThen(e.compare(arith::CmpIPredicate::uge, index, size), [&] { e.storeError(*op.getId(), reported); });
+  // An empty extent leaves position 0, which the slack behind every buffer makes readable.
   return e.maximum(e.minimum(index, e.sub(size, e.index(1))), e.index(0));
 }

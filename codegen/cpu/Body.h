@@ -1,5 +1,4 @@
-//===- Body.h - inlining scalar regions, one element or sixteen at a time
-//----------------------------*- C++ -*-===//
+//===- Body.h - inlining scalar regions, one element or sixteen at a time ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef TRANSEPT_CODEGEN_CPU_BODY_H
@@ -10,10 +9,9 @@
 
 namespace mlir::kernel::cpu {
 
-/// Inlines the body of a kernel into a loop over its innermost index. What does
-/// not depend on that index is emitted before the loop; the rest once per
-/// element, or where all accesses are contiguous, once per 16 elements. Both
-/// forms execute the same operations on an element and give the same bits.
+/// Inlines the body of a kernel into a loop over its innermost index. What does not depend on that index is emitted
+/// before the loop; the rest once per element, or where all accesses are contiguous, once per 16 elements. Both forms
+/// execute the same operations on an element and give the same bits.
 class Body {
 public:
   /// Buffers of a kernel's inputs as body arguments.
@@ -24,49 +22,36 @@ public:
   };
   using Buffers = llvm::DenseMap<Value, Buffer>;
 
-  /// `inner` is the argument that the loop counts, null where there is none;
-  /// `vectors` are arguments that have one value per position. Values from
-  /// outside of `block` must be in `outer` or be buffers.
-  Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors,
-       const Buffers &buffers, IRMapping &outer);
+  /// `inner` is the argument that the loop counts, null where there is none; `vectors` are arguments that have one
+  /// value per position. Values from outside of `block` must be in `outer` or be buffers.
+  Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors, const Buffers &buffers, IRMapping &outer);
 
   bool vectorizable() const { return contiguous; }
 
-  /// Emits what does not depend on the inner index or a vector argument. Before
-  /// the loop; once.
+  /// Emits what does not depend on the inner index or a vector argument. Before the loop; once.
   LogicalResult emitUniform();
-  /// Emits the rest for the 16 positions from `position` on and returns the
-  /// yielded values, all as vectors.
-  FailureOr<SmallVector<Value>> emitVector(Value position,
-                                           ArrayRef<Value> vectors);
+  /// Emits the rest for the 16 positions from `position` on and returns the yielded values, all as vectors.
+  FailureOr<SmallVector<Value>> emitVector(Value position, ArrayRef<Value> vectors);
   /// Emits the rest for one position and returns the yielded values.
-  FailureOr<SmallVector<Value>> emitScalar(Value position,
-                                           ArrayRef<Value> vectors);
+  FailureOr<SmallVector<Value>> emitScalar(Value position, ArrayRef<Value> vectors);
 
   /// Emits one op on scalars; `values` has its operands and gets its results.
-  static LogicalResult emitOp(Emitter &emitter, Operation &op,
-                              const Buffers &buffers, IRMapping &values);
+  static LogicalResult emitOp(Emitter &emitter, Operation &op, const Buffers &buffers, IRMapping &values);
 
-  /// Adds a kernel's inputs: `arguments` are the trailing arguments of a body,
-  /// one per input from `first` on.
-  static void addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel,
-                        ValueRange arguments, unsigned first = 0);
+  /// Adds a kernel's inputs: `arguments` are the trailing arguments of a body, one per input from `first` on.
+  static void addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments, unsigned first = 0);
 
 private:
-  Body(Emitter &emitter, Block &block, const Buffers &buffers)
-      : e(emitter), block(block), buffers(buffers) {}
+  Body(Emitter &emitter, Block &block, const Buffers &buffers) : e(emitter), block(block), buffers(buffers) {}
 
-  /// How a value depends on the inner index: not at all, as inner + something
-  /// uniform, or otherwise.
+  /// How a value depends on the inner index: not at all, as inner + something uniform, or otherwise.
   enum class Lane { Uniform, Contiguous, Vector };
   Lane laneOf(Value value) const { return laneOfValue.lookup(value); }
   void classify(Operation &op);
-  /// The place of the only index that is not uniform, if the load reads 16
-  /// adjacent elements.
+  /// The place of the only index that is not uniform, if the load reads 16 adjacent elements.
   std::optional<unsigned> contiguousIndex(LoadOp op) const;
 
-  LogicalResult emitRest(IRMapping &values, bool vector,
-                         SmallVectorImpl<Value> &yielded);
+  LogicalResult emitRest(IRMapping &values, bool vector, SmallVectorImpl<Value> &yielded);
   LogicalResult emit(Operation &op, IRMapping &values, bool vector);
   LogicalResult emitNested(Operation &op, IRMapping &values);
   Value emitLoad(LoadOp op, IRMapping &values, bool vector);
@@ -85,11 +70,9 @@ private:
   bool contiguous = true;
 };
 
-/// Emits a math op, or an arith op that processors do not have as it is, on
-/// scalars or vectors. Fails, with an error, for element types without an
-/// implementation.
-FailureOr<Value> emitScalarOp(Emitter &emitter, Operation &op,
-                              ArrayRef<Value> operands);
+/// Emits a math op, or an arith op that processors do not have as it is, on scalars or vectors. Fails, with an error,
+/// for element types without an implementation.
+FailureOr<Value> emitScalarOp(Emitter &emitter, Operation &op, ArrayRef<Value> operands);
 
 } // namespace mlir::kernel::cpu
 

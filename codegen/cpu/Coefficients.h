@@ -1,9 +1,7 @@
-//===- Coefficients.h - polynomials of the elementary functions
-//--------------------------------------*- C++ -*-===//
+//===- Coefficients.h - polynomials of the elementary functions --------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Printed by codegen/cpu/coefficients.py; constant term first. The suffix is
-// the precision they were made for.
+// Printed by codegen/cpu/coefficients.py; constant term first. The suffix is the precision they were made for.
 
 #ifndef TRANSEPT_CODEGEN_CPU_COEFFICIENTS_H
 #define TRANSEPT_CODEGEN_CPU_COEFFICIENTS_H

@@ -1,10 +1,8 @@
-//===- ContractKernel.cpp - kernel.contract
-//-----------------------------------------------------------------------===//
+//===- ContractKernel.cpp - kernel.contract -----------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is one panel of 64 columns for up to 96 rows. The panel is read once
-// per tile of rows, from the second level cache; x is read as it lies. Sums of
-// a tile go through a small buffer to the epilogue, which is emitted once per
+// An item is one panel of 64 columns for up to 96 rows. The panel is read once per tile of rows, from the second level
+// cache; x is read as it lies. Sums of a tile go through a small buffer to the epilogue, which is emitted once per
 // part.
 
 #include "codegen/cpu/Body.h"
@@ -22,15 +20,12 @@ public:
   ContractEmitter(Emitter &emitter, ContractOp op) : e(emitter), op(op) {}
 
   LogicalResult emit() {
-    if (op.getEpilogues().size() != op.getParts().size() ||
-        op.getOutputs().size() != op.getParts().size() ||
+    if (op.getEpilogues().size() != op.getParts().size() || op.getOutputs().size() != op.getParts().size() ||
         op.getInputs().size() < 2)
-      return op.emitOpError(
-          "needs one epilogue and one output per part, and two inputs");
+      return op.emitOpError("needs one epilogue and one output per part, and two inputs");
     LogicalResult result = success();
     DimAttr chunkCount = chunksOf(op.getRows(), contractRows);
-    Value chunks = e.dim(chunkCount),
-          rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
+    Value chunks = e.dim(chunkCount), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
     Value depth = e.index(op.getK());
     e.forItems([&](Value item) {
       Value panel = e.div(item, chunks), chunk = e.rem(item, chunks);
@@ -38,20 +33,15 @@ public:
       Value count = e.minimum(e.sub(rows, from), e.index(contractRows));
       Product product;
       product.xStride = product.depth = depth;
-      product.w =
-          e.pointer(e.buffer(op.getInputs()[1]),
-                    e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
+      product.w = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
       product.wStride = product.sumsStride = e.index(panelColumns);
       product.sums = e.scratch;
       auto tile = [&](Value row, int64_t height) {
-        product.x = e.pointer(e.buffer(op.getInputs()[0]),
-                              e.mul(e.add(from, row), depth), e.f32());
+        product.x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), depth), e.f32());
         emitProductRows(e, product, height, e.index(panelColumns));
       };
       forRowTiles(e, count, tile, [&](Value row, Value height) {
-        result =
-            success(succeeded(result) &&
-                    succeeded(emitEpilogues(panel, e.add(from, row), height)));
+        result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
       });
     });
     return result;
@@ -63,16 +53,12 @@ private:
     int64_t first = 0;
     for (auto [part, columns] : llvm::enumerate(op.getParts())) {
       int64_t panels = (columns + panelColumns - 1) / panelColumns;
-      Value inside = e.compare(arith::CmpIPredicate::ult,
-                               e.sub(panel, e.index(first)), e.index(panels));
+      Value inside = e.compare(arith::CmpIPredicate::ult, e.sub(panel, e.index(first)), e.index(panels));
       auto emitPart = [&, part = part, columns = columns] {
-        Value column =
-            e.mul(e.sub(panel, e.index(first)), e.index(panelColumns));
+        Value column = e.mul(e.sub(panel, e.index(first)), e.index(panelColumns));
         e.forLoop(e.index(0), height, 1, [&](Value r) {
-          if (failed(
-                  emitRow(part, columns, e.add(row, r), column,
-                          e.pointer(e.scratch, e.mul(r, e.index(panelColumns)),
-                                    e.f32()))))
+          if (failed(emitRow(part, columns, e.add(row, r), column,
+                             e.pointer(e.scratch, e.mul(r, e.index(panelColumns)), e.f32()))))
             result = failure();
         });
       };
@@ -86,29 +72,23 @@ private:
   }
 
   /// `column` is the first of the panel, within the part; `sums` its 64 sums.
-  LogicalResult emitRow(unsigned part, int64_t columns, Value row, Value column,
-                        Value sums) {
+  LogicalResult emitRow(unsigned part, int64_t columns, Value row, Value column, Value sums) {
     Block &block = op.getEpilogues()[part].front();
     Body::Buffers buffers;
-    Body::addInputs(e, buffers, cast<KernelOp>(op.getOperation()),
-                    block.getArguments().drop_front(3), /*first=*/2);
+    Body::addInputs(e, buffers, cast<KernelOp>(op.getOperation()), block.getArguments().drop_front(3), /*first=*/2);
     IRMapping outer;
     outer.map(block.getArgument(0), row);
-    Body body(e, block, block.getArgument(1), {block.getArgument(2)}, buffers,
-              outer);
+    Body body(e, block, block.getArgument(1), {block.getArgument(2)}, buffers, outer);
     if (failed(body.emitUniform()))
       return failure();
     Value output = op.getOutputs()[part];
     Type element = elementTypeOf(output.getType());
-    Value outputRow =
-        e.pointer(e.buffer(output), e.mul(row, e.index(columns)), element);
-    Value end =
-        e.minimum(e.index(columns), e.add(column, e.index(panelColumns)));
+    Value outputRow = e.pointer(e.buffer(output), e.mul(row, e.index(columns)), element);
+    Value end = e.minimum(e.index(columns), e.add(column, e.index(panelColumns)));
     LogicalResult result = success();
     if (!body.vectorizable()) {
       e.forLoop(column, end, 1, [&](Value position) {
-        Value sum =
-            e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.f32());
+        Value sum = e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.f32());
         auto yielded = body.emitScalar(position, {sum});
         result = yielded;
         if (succeeded(yielded))
@@ -117,8 +97,7 @@ private:
       return result;
     }
     auto group = [&](Value position, Value count) {
-      Value sum =
-          e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.vf32());
+      Value sum = e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.vf32());
       auto yielded = body.emitVector(position, {sum});
       if (failed(yielded)) {
         result = failure();
@@ -131,8 +110,7 @@ private:
         e.store(yielded->front(), place);
     };
     if (columns % lanes == 0)
-      e.forLoop(column, end, lanes,
-                [&](Value position) { group(position, Value()); });
+      e.forLoop(column, end, lanes, [&](Value position) { group(position, Value()); });
     else
       e.forLaneGroups(column, end, group);
     return result;
@@ -144,6 +122,4 @@ private:
 
 } // namespace
 
-LogicalResult cpu::emitContract(Emitter &emitter, ContractOp op) {
-  return ContractEmitter(emitter, op).emit();
-}
+LogicalResult cpu::emitContract(Emitter &emitter, ContractOp op) { return ContractEmitter(emitter, op).emit(); }

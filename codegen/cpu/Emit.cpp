@@ -1,5 +1,4 @@
-//===- Emit.cpp - LLVM dialect functions to a shared object
-//-------------------------------------------------------===//
+//===- Emit.cpp - LLVM dialect functions to a shared object -------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/Codegen.h"
@@ -20,8 +19,7 @@
 
 LLD_HAS_DRIVER(elf)
 
-// The public header declares them for all targets that LLVM was built with;
-// only this one is used.
+// The public header declares them for all targets that LLVM was built with; only this one is used.
 extern "C" {
 void LLVMInitializeX86TargetInfo();
 void LLVMInitializeX86Target();
@@ -43,23 +41,20 @@ static std::string featuresOf(const CpuLevel &level) {
   return features;
 }
 
-static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuLevel &level,
-                                                          std::string &error) {
-  static std::once_flag
-      once; // layers: LLVM registers its targets once per process
+static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuLevel &level, std::string &error) {
+  static std::once_flag once; // layers: LLVM registers its targets once per process
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  const llvm::Target *target =
-      llvm::TargetRegistry::lookupTarget(triple.str(), error);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple.str(), error);
   if (!target)
     return nullptr;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, "x86-64", featuresOf(level), llvm::TargetOptions(),
-      llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, "x86-64", featuresOf(level), llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Gives the kernels their attributes and builds the exported table.
@@ -82,17 +77,13 @@ static void finishModule(llvm::Module &module, const CpuLevel &level) {
   llvm::LLVMContext &context = module.getContext();
   auto *pointer = llvm::PointerType::getUnqual(context);
   auto *listType = llvm::ArrayType::get(pointer, kernels.size());
-  auto *list = new llvm::GlobalVariable(
-      module, listType, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
-      llvm::ConstantArray::get(listType, kernels), "kernels");
+  auto *list = new llvm::GlobalVariable(module, listType, /*isConstant=*/true, llvm::GlobalValue::InternalLinkage,
+                                        llvm::ConstantArray::get(listType, kernels), "kernels");
   auto *i32 = llvm::Type::getInt32Ty(context);
-  static_assert(offsetof(transept_kernel_table, count) == 4 &&
-                offsetof(transept_kernel_table, kernels) == 8);
+  static_assert(offsetof(transept_kernel_table, count) == 4 && offsetof(transept_kernel_table, kernels) == 8);
   auto *table = llvm::ConstantStruct::getAnon(
-      {llvm::ConstantInt::get(i32, TRANSEPT_ABI_VERSION),
-       llvm::ConstantInt::get(i32, kernels.size()), list});
-  new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true,
-                           llvm::GlobalValue::ExternalLinkage, table,
+      {llvm::ConstantInt::get(i32, TRANSEPT_ABI_VERSION), llvm::ConstantInt::get(i32, kernels.size()), list});
+  new llvm::GlobalVariable(module, table->getType(), /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage, table,
                            TRANSEPT_KERNEL_TABLE_SYMBOL);
 }
 
@@ -111,24 +102,20 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3)
-      .run(module, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
 }
 
 /// Optimises and generates code of the given kind.
-static LogicalResult generate(ModuleOp lowered, const CpuLevel &level,
-                              llvm::CodeGenFileType kind,
+static LogicalResult generate(ModuleOp lowered, const CpuLevel &level, llvm::CodeGenFileType kind,
                               SmallVectorImpl<char> &code) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module =
-      translateModuleToLLVMIR(lowered, context, "kernels");
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(lowered, context, "kernels");
   if (!module)
     return lowered.emitError("the translation to LLVM IR failed");
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(level, error);
   if (!machine)
-    return lowered.emitError("no code generator for ")
-           << triple << ": " << error;
+    return lowered.emitError("no code generator for ") << triple << ": " << error;
   module->setTargetTriple(triple);
   module->setDataLayout(machine->createDataLayout());
   finishModule(*module, level);
@@ -136,22 +123,19 @@ static LogicalResult generate(ModuleOp lowered, const CpuLevel &level,
   llvm::raw_svector_ostream stream(code);
   llvm::legacy::PassManager passes;
   if (machine->addPassesToEmitFile(passes, stream, nullptr, kind))
-    return lowered.emitError(
-        "the code generator cannot write this kind of file");
+    return lowered.emitError("the code generator cannot write this kind of file");
   passes.run(*module);
   return success();
 }
 
-/// Links an object into a shared object without undefined symbols. `error` gets
-/// the linker's words.
+/// Links an object into a shared object without undefined symbols. `error` gets the linker's words.
 static FailureOr<std::string> link(ArrayRef<char> object, std::string &error) {
   // lld has global state, and reads and writes files only.
   static std::mutex linker; // layers: guards the linker's own globals
   std::lock_guard<std::mutex> lock(linker);
   SmallString<128> input, output;
   int descriptor;
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
-          "transept-kernels", "o", descriptor, input)) {
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile("transept-kernels", "o", descriptor, input)) {
     error = code.message();
     return failure();
   }
@@ -166,8 +150,7 @@ static FailureOr<std::string> link(ArrayRef<char> object, std::string &error) {
       return failure();
     }
   }
-  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
-          "transept-kernels", "so", output)) {
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile("transept-kernels", "so", output)) {
     error = code.message();
     return failure();
   }
@@ -193,12 +176,10 @@ static FailureOr<std::string> link(ArrayRef<char> object, std::string &error) {
   llvm::raw_string_ostream errors(error);
   std::string out;
   llvm::raw_string_ostream ignored(out);
-  lld::Result result =
-      lld::lldMain(arguments, ignored, errors, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result = lld::lldMain(arguments, ignored, errors, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0)
     return failure();
-  auto linked = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
+  auto linked = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!linked) {
     error = linked.getError().message();
     return failure();
@@ -206,17 +187,14 @@ static FailureOr<std::string> link(ArrayRef<char> object, std::string &error) {
   return (*linked)->getBuffer().str();
 }
 
-FailureOr<std::string> kernel::emitLoweredCpu(ModuleOp lowered,
-                                              const CpuLevel &level) {
+FailureOr<std::string> kernel::emitLoweredCpu(ModuleOp lowered, const CpuLevel &level) {
   SmallVector<char, 0> object;
-  if (failed(
-          generate(lowered, level, llvm::CodeGenFileType::ObjectFile, object)))
+  if (failed(generate(lowered, level, llvm::CodeGenFileType::ObjectFile, object)))
     return failure();
   std::string error;
   FailureOr<std::string> shared = link(object, error);
   if (failed(shared))
-    return lowered.emitError("linking the kernels of level ")
-           << level.name << " failed: " << error;
+    return lowered.emitError("linking the kernels of level ") << level.name << " failed: " << error;
   return shared;
 }
 
@@ -227,13 +205,10 @@ FailureOr<std::string> kernel::emitCpu(ModuleOp module, const CpuLevel &level) {
   return emitLoweredCpu(*lowered, level);
 }
 
-FailureOr<std::string> kernel::assembleCpu(ModuleOp module,
-                                           const CpuLevel &level) {
+FailureOr<std::string> kernel::assembleCpu(ModuleOp module, const CpuLevel &level) {
   OwningOpRef<ModuleOp> lowered = lowerCpu(module, level);
   SmallVector<char, 0> assembly;
-  if (!lowered ||
-      failed(generate(*lowered, level, llvm::CodeGenFileType::AssemblyFile,
-                      assembly)))
+  if (!lowered || failed(generate(*lowered, level, llvm::CodeGenFileType::AssemblyFile, assembly)))
     return failure();
   return std::string(assembly.begin(), assembly.end());
 }

@@ -1,5 +1,4 @@
-//===- Emitter.cpp - building the code of one kernel
-//--------------------------------------------------------------===//
+//===- Emitter.cpp - building the code of one kernel --------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Emitter.h"
@@ -13,35 +12,27 @@ using namespace mlir::kernel::cpu;
 
 Emitter::Emitter(OpBuilder &builder, FuncOp source, const CpuLevel &level)
     : b(builder), loc(source.getLoc()), level(level) {
-  Type pointerType = LLVM::LLVMPointerType::get(b.getContext()),
-       i64 = b.getI64Type();
+  Type pointerType = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
   // LLVM takes functions named like those of the C library for them.
-  function = b.create<func::FuncOp>(
-      loc, ("kernel." + source.getSymName()).str(),
-      b.getFunctionType({pointerType, i64, i64, pointerType}, {}));
+  function = b.create<func::FuncOp>(loc, ("kernel." + source.getSymName()).str(),
+                                    b.getFunctionType({pointerType, i64, i64, pointerType}, {}));
   b.setInsertionPointToStart(function.addEntryBlock());
   Value dispatch = function.getArgument(0);
   scratch = function.getArgument(3);
-  auto field = [&](int64_t offset) {
-    return load(pointer(dispatch, offset, b.getI8Type()), pointerType);
-  };
+  auto field = [&](int64_t offset) { return load(pointer(dispatch, offset, b.getI8Type()), pointerType); };
   Value bufferTable = field(offsetof(transept_dispatch, buffers));
   for (unsigned i = 0; i < source.getBody().getNumArguments(); ++i)
     buffers.push_back(load(pointer(bufferTable, i, pointerType), pointerType));
   Value sizes = field(offsetof(transept_dispatch, sizes));
-  for (auto [i, name] :
-       llvm::enumerate(source.getSymbols().getAsValueRange<StringAttr>()))
-    symbols[name] =
-        castIndex(load(pointer(sizes, i, i64), i64), b.getIndexType());
+  for (auto [i, name] : llvm::enumerate(source.getSymbols().getAsValueRange<StringAttr>()))
+    symbols[name] = castIndex(load(pointer(sizes, i, i64), i64), b.getIndexType());
   error = field(offsetof(transept_dispatch, error));
   begin = castIndex(function.getArgument(1), b.getIndexType());
   end = castIndex(function.getArgument(2), b.getIndexType());
   sizesEnd = index(0).getDefiningOp();
 }
 
-Value Emitter::buffer(Value argument) const {
-  return buffers[cast<BlockArgument>(argument).getArgNumber()];
-}
+Value Emitter::buffer(Value argument) const { return buffers[cast<BlockArgument>(argument).getArgNumber()]; }
 
 //===- What the dispatch passes
 //------------------------------------------------------------------------------------===//
@@ -52,9 +43,7 @@ Value Emitter::dim(DimAttr expression) {
     return known;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(sizesEnd);
-  auto operand = [&](unsigned i) {
-    return dim(cast<DimAttr>(expression.getOperands()[i]));
-  };
+  auto operand = [&](unsigned i) { return dim(cast<DimAttr>(expression.getOperands()[i])); };
   auto fold = [&](llvm::function_ref<Value(Value, Value)> combine) {
     Value result = operand(0);
     for (unsigned i = 1; i < expression.getOperands().size(); ++i)
@@ -70,8 +59,7 @@ Value Emitter::dim(DimAttr expression) {
     result = symbols.lookup(expression.getName());
     if (!result) {
       if (!unknownSymbol)
-        emitError(loc) << "kernel.func does not list the symbol '"
-                       << expression.getName() << "'";
+        emitError(loc) << "kernel.func does not list the symbol '" << expression.getName() << "'";
       unknownSymbol = true;
       result = index(0);
     }
@@ -80,8 +68,7 @@ Value Emitter::dim(DimAttr expression) {
     result = fold([&](Value x, Value y) { return add(x, y); });
     break;
   case DimKind::Product:
-    result = mul(index(expression.getValue()),
-                 fold([&](Value x, Value y) { return mul(x, y); }));
+    result = mul(index(expression.getValue()), fold([&](Value x, Value y) { return mul(x, y); }));
     break;
   case DimKind::Min:
     result = fold([&](Value x, Value y) { return minimum(x, y); });
@@ -94,9 +81,7 @@ Value Emitter::dim(DimAttr expression) {
     // Divisors of live code are positive; a zero must not trap all the same.
     Value x = operand(0), y = maximum(operand(1), index(1));
     Value quotient = b.createOrFold<arith::FloorDivSIOp>(loc, x, y);
-    result = static_cast<DimKind>(expression.getKind()) == DimKind::FloorDiv
-                 ? quotient
-                 : sub(x, mul(quotient, y));
+    result = static_cast<DimKind>(expression.getKind()) == DimKind::FloorDiv ? quotient : sub(x, mul(quotient, y));
     break;
   }
   }
@@ -106,25 +91,20 @@ Value Emitter::dim(DimAttr expression) {
 void Emitter::storeError(int64_t id, Value value) {
   Type i32 = b.getI32Type();
   Value none = integer(i32, 0);
-  Value exchanged = b.create<LLVM::AtomicCmpXchgOp>(
-      loc, error, none, integer(i32, id), LLVM::AtomicOrdering::monotonic,
-      LLVM::AtomicOrdering::monotonic);
-  Value first =
-      b.create<LLVM::ExtractValueOp>(loc, exchanged, ArrayRef<int64_t>{1});
+  Value exchanged = b.create<LLVM::AtomicCmpXchgOp>(loc, error, none, integer(i32, id), LLVM::AtomicOrdering::monotonic,
+                                                    LLVM::AtomicOrdering::monotonic);
+  Value first = b.create<LLVM::ExtractValueOp>(loc, exchanged, ArrayRef<int64_t>{1});
   ifThen(first, [&] {
-    store(castIndex(value, b.getI64Type()),
-          pointer(error, offsetof(transept_error_word, value), b.getI8Type()));
+    store(castIndex(value, b.getI64Type()), pointer(error, offsetof(transept_error_word, value), b.getI8Type()));
   });
 }
 
 Value Emitter::liveRows(KernelOp kernel, DimAttr total) {
   Value all = dim(total);
-  unsigned inputs = kernel.getInputs().size(),
-           outputs = kernel.getOutputs().size();
+  unsigned inputs = kernel.getInputs().size(), outputs = kernel.getOutputs().size();
   if (kernel->getNumOperands() == inputs + outputs)
     return all;
-  auto shape =
-      cast<transept::DimsAttr>(kernel.getShapes()[outputs ? inputs : 0]);
+  auto shape = cast<transept::DimsAttr>(kernel.getShapes()[outputs ? inputs : 0]);
   Value count = load(buffer(kernel->getOperands().back()), b.getI32Type());
   Value live = maximum(castIndex(count, b.getIndexType()), index(0));
   if (auto each = transept::dimExactDiv(total, shape.getDims()[0]))
@@ -135,9 +115,7 @@ Value Emitter::liveRows(KernelOp kernel, DimAttr total) {
 //===- Constants and types
 //-----------------------------------------------------------------------------------------===//
 
-Value Emitter::index(int64_t value) {
-  return b.create<arith::ConstantIndexOp>(loc, value);
-}
+Value Emitter::index(int64_t value) { return b.create<arith::ConstantIndexOp>(loc, value); }
 
 Value Emitter::number(Type type, double value) {
   if (!isa<FloatType>(getElementTypeOrSelf(type)))
@@ -164,21 +142,16 @@ Type Emitter::sameShape(Type like, Type element) {
 //===- Arithmetic
 //--------------------------------------------------------------------------------------------------===//
 
-static bool isFloat(Value x) {
-  return isa<FloatType>(getElementTypeOrSelf(x.getType()));
-}
+static bool isFloat(Value x) { return isa<FloatType>(getElementTypeOrSelf(x.getType())); }
 
 Value Emitter::add(Value x, Value y) {
-  return isFloat(x) ? b.createOrFold<arith::AddFOp>(loc, x, y)
-                    : b.createOrFold<arith::AddIOp>(loc, x, y);
+  return isFloat(x) ? b.createOrFold<arith::AddFOp>(loc, x, y) : b.createOrFold<arith::AddIOp>(loc, x, y);
 }
 Value Emitter::sub(Value x, Value y) {
-  return isFloat(x) ? b.createOrFold<arith::SubFOp>(loc, x, y)
-                    : b.createOrFold<arith::SubIOp>(loc, x, y);
+  return isFloat(x) ? b.createOrFold<arith::SubFOp>(loc, x, y) : b.createOrFold<arith::SubIOp>(loc, x, y);
 }
 Value Emitter::mul(Value x, Value y) {
-  return isFloat(x) ? b.createOrFold<arith::MulFOp>(loc, x, y)
-                    : b.createOrFold<arith::MulIOp>(loc, x, y);
+  return isFloat(x) ? b.createOrFold<arith::MulFOp>(loc, x, y) : b.createOrFold<arith::MulIOp>(loc, x, y);
 }
 
 Value Emitter::fma(Value x, Value y, Value z) {
@@ -193,38 +166,33 @@ Value Emitter::fma(Value x, Value y, Value z) {
 Value Emitter::broadcast(Value scalar) {
   if (isa<VectorType>(scalar.getType()))
     return scalar;
-  return b.createOrFold<vector::BroadcastOp>(loc, vectorOf(scalar.getType()),
-                                             scalar);
+  return b.createOrFold<vector::BroadcastOp>(loc, vectorOf(scalar.getType()), scalar);
 }
 
 Value Emitter::laneNumbers(Type element) {
   SmallVector<Attribute> numbers;
   for (int64_t lane = 0; lane < lanes; ++lane)
     numbers.push_back(b.getIntegerAttr(element, lane));
-  return b.create<arith::ConstantOp>(
-      loc, DenseElementsAttr::get(vectorOf(element), numbers));
+  return b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(vectorOf(element), numbers));
 }
 
 Value Emitter::lanesBelow(Value count) {
   Type i32 = b.getI32Type();
-  return compare(arith::CmpIPredicate::slt, laneNumbers(i32),
-                 broadcast(castIndex(count, i32)));
+  return compare(arith::CmpIPredicate::slt, laneNumbers(i32), broadcast(castIndex(count, i32)));
 }
 
 Value Emitter::shuffle(Value x, Value y, ArrayRef<int64_t> order) {
   return b.create<vector::ShuffleOp>(loc, x, y, order);
 }
 
-Value Emitter::reduceLanes(Value vector,
-                           llvm::function_ref<Value(Value, Value)> combine) {
+Value Emitter::reduceLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine) {
   for (int64_t width = lanes / 2; width >= 1; width /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < width; ++lane) {
       low.push_back(lane);
       high.push_back(lane + width);
     }
-    vector =
-        combine(shuffle(vector, vector, low), shuffle(vector, vector, high));
+    vector = combine(shuffle(vector, vector, low), shuffle(vector, vector, high));
   }
   return b.create<vector::ExtractOp>(loc, vector, ArrayRef<int64_t>{0});
 }
@@ -234,21 +202,18 @@ Value Emitter::reduceLanes(Value vector,
 
 Value Emitter::pointer(Value base, Value position, Type element) {
   Value i64 = castIndex(position, b.getI64Type());
-  return b.create<LLVM::GEPOp>(loc, base.getType(), storageOf(element), base,
-                               ArrayRef<LLVM::GEPArg>{i64});
+  return b.create<LLVM::GEPOp>(loc, base.getType(), storageOf(element), base, ArrayRef<LLVM::GEPArg>{i64});
 }
 
 Value Emitter::pointer(Value base, int64_t position, Type element) {
   if (position == 0)
     return base;
-  return b.create<LLVM::GEPOp>(
-      loc, base.getType(), storageOf(element), base,
-      ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(position)});
+  return b.create<LLVM::GEPOp>(loc, base.getType(), storageOf(element), base,
+                               ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(position)});
 }
 
 Value Emitter::load(Value pointer, Type type) {
-  Type element = getElementTypeOrSelf(type),
-       stored = sameShape(type, storageOf(element));
+  Type element = getElementTypeOrSelf(type), stored = sameShape(type, storageOf(element));
   unsigned alignment = isa<LLVM::LLVMPointerType>(type) ? 8 : bytesOf(element);
   Value value = b.create<LLVM::LoadOp>(loc, stored, pointer, alignment);
   if (element.isInteger(1))
@@ -259,44 +224,37 @@ Value Emitter::load(Value pointer, Type type) {
 void Emitter::store(Value value, Value pointer) {
   Type element = getElementTypeOrSelf(value.getType());
   if (element.isInteger(1))
-    value = b.create<arith::ExtUIOp>(
-        loc, sameShape(value.getType(), storageOf(element)), value);
+    value = b.create<arith::ExtUIOp>(loc, sameShape(value.getType(), storageOf(element)), value);
   b.create<LLVM::StoreOp>(loc, value, pointer, bytesOf(element));
 }
 
 void Emitter::maskedStore(Value value, Value pointer, Value mask) {
   Type element = getElementTypeOrSelf(value.getType());
   if (element.isInteger(1))
-    value = b.create<arith::ExtUIOp>(
-        loc, sameShape(value.getType(), storageOf(element)), value);
-  b.create<LLVM::MaskedStoreOp>(loc, value, pointer, mask,
-                                b.getI32IntegerAttr(bytesOf(element)));
+    value = b.create<arith::ExtUIOp>(loc, sameShape(value.getType(), storageOf(element)), value);
+  b.create<LLVM::MaskedStoreOp>(loc, value, pointer, mask, b.getI32IntegerAttr(bytesOf(element)));
 }
 
 Value Emitter::stackArray(Type element, int64_t count) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
-  Value size = b.create<LLVM::ConstantOp>(loc, b.getI64Type(),
-                                          b.getI64IntegerAttr(count));
-  return b.create<LLVM::AllocaOp>(
-      loc, LLVM::LLVMPointerType::get(b.getContext()), storageOf(element), size,
-      /*alignment=*/TRANSEPT_SCRATCH_ALIGNMENT);
+  Value size = b.create<LLVM::ConstantOp>(loc, b.getI64Type(), b.getI64IntegerAttr(count));
+  return b.create<LLVM::AllocaOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), storageOf(element), size,
+                                  /*alignment=*/TRANSEPT_SCRATCH_ALIGNMENT);
 }
 
 //===- Control flow
 //------------------------------------------------------------------------------------------------===//
 
-void Emitter::forLoop(Value from, Value to, int64_t step,
-                      llvm::function_ref<void(Value)> body) {
+void Emitter::forLoop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body) {
   auto loop = b.create<scf::ForOp>(loc, from, to, index(step));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   body(loop.getInductionVar());
 }
 
-Emitter::Carried
-Emitter::forLoop(Value from, Value to, int64_t step, ValueRange init,
-                 llvm::function_ref<Carried(Value, ValueRange)> body) {
+Emitter::Carried Emitter::forLoop(Value from, Value to, int64_t step, ValueRange init,
+                                  llvm::function_ref<Carried(Value, ValueRange)> body) {
   auto loop = b.create<scf::ForOp>(loc, from, to, index(step), init);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -313,8 +271,7 @@ void Emitter::ifThen(Value condition, llvm::function_ref<void()> then) {
   then();
 }
 
-void Emitter::ifElse(Value condition, llvm::function_ref<void()> then,
-                     llvm::function_ref<void()> otherwise) {
+void Emitter::ifElse(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise) {
   auto branch = b.create<scf::IfOp>(loc, condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
@@ -323,8 +280,7 @@ void Emitter::ifElse(Value condition, llvm::function_ref<void()> then,
   otherwise();
 }
 
-void Emitter::forLaneGroups(Value from, Value to,
-                            llvm::function_ref<void(Value, Value)> body) {
+void Emitter::forLaneGroups(Value from, Value to, llvm::function_ref<void(Value, Value)> body) {
   Value length = sub(to, from);
   Value full = add(from, mul(div(length, index(lanes)), index(lanes)));
   forLoop(from, full, lanes, [&](Value position) { body(position, Value()); });

@@ -1,9 +1,7 @@
-//===- Emitter.h - building the code of one kernel
-//---------------------------------------------------*- C++ -*-===//
+//===- Emitter.h - building the code of one kernel ---------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Code is built from func, scf and arith on scalars and 16-lane vectors, with
-// LLVM pointers for memory.
+// Code is built from func, scf and arith on scalars and 16-lane vectors, with LLVM pointers for memory.
 
 #ifndef TRANSEPT_CODEGEN_CPU_EMITTER_H
 #define TRANSEPT_CODEGEN_CPU_EMITTER_H
@@ -19,12 +17,10 @@ namespace mlir::kernel::cpu {
 
 using mlir::transept::DimAttr;
 
-/// Builds the function of one kernel.func: constants, arithmetic, loops,
-/// memory, and what the dispatch passes.
+/// Builds the function of one kernel.func: constants, arithmetic, loops, memory, and what the dispatch passes.
 class Emitter {
 public:
-  /// Creates the function with the calling convention of transept/abi.h; code
-  /// goes to its end.
+  /// Creates the function with the calling convention of transept/abi.h; code goes to its end.
   Emitter(OpBuilder &builder, FuncOp source, const CpuLevel &level);
 
   OpBuilder &b;
@@ -32,23 +28,18 @@ public:
   const CpuLevel &level;
 
   //===- What the dispatch passes ---===//
-  Value begin, end; // index: the items to compute
-  Value scratch;    // pointer
-  Value buffer(
-      Value argument) const; // pointer of a buffer argument of the kernel.func
+  Value begin, end;                   // index: the items to compute
+  Value scratch;                      // pointer
+  Value buffer(Value argument) const; // pointer of a buffer argument of the kernel.func
   Value buffer(unsigned argument) const { return buffers[argument]; }
-  /// The value of a size expression, as an index. Computed at the function's
-  /// entry, once.
+  /// The value of a size expression, as an index. Computed at the function's entry, once.
   Value dim(DimAttr expression);
   Value dim(Attribute expression) { return dim(cast<DimAttr>(expression)); }
   /// Stores {id, value} as the run's error unless one is there.
   void storeError(int64_t id, Value value);
   /// Items go from begin to end.
-  void forItems(llvm::function_ref<void(Value item)> body) {
-    forLoop(begin, end, 1, body);
-  }
-  /// `total`, the size of a loop that contains the leading dimension; with live
-  /// rows, the part of it that is live.
+  void forItems(llvm::function_ref<void(Value item)> body) { forLoop(begin, end, 1, body); }
+  /// `total`, the size of a loop that contains the leading dimension; with live rows, the part of it that is live.
   Value liveRows(KernelOp kernel, DimAttr total);
 
   //===- Constants and types ---===//
@@ -56,64 +47,39 @@ public:
   /// A number of `type` (float or integer, scalar or vector).
   Value number(Type type, double value);
   Value integer(Type type, int64_t value);
-  VectorType vectorOf(Type element) {
-    return VectorType::get({lanes}, element);
-  }
+  VectorType vectorOf(Type element) { return VectorType::get({lanes}, element); }
   Type f32() { return b.getF32Type(); }
   Type vf32() { return vectorOf(f32()); }
   /// The same shape (scalar or vector) as `like`, of another element type.
   Type sameShape(Type like, Type element);
-  /// i1 is stored as one byte. The short floats are bits everywhere: LLVM would
-  /// convert them through a library.
-  Type storageOf(Type element) {
-    return element.isInteger(1) ? Type(b.getI8Type()) : carriedType(element);
-  }
+  /// i1 is stored as one byte. The short floats are bits everywhere: LLVM would convert them through a library.
+  Type storageOf(Type element) { return element.isInteger(1) ? Type(b.getI8Type()) : carriedType(element); }
   /// The type in which code holds values of a type of a kernel body.
-  Type carriedType(Type type) {
-    return isShortFloat(type) ? Type(b.getI16Type()) : type;
-  }
+  Type carriedType(Type type) { return isShortFloat(type) ? Type(b.getI16Type()) : type; }
   static bool isShortFloat(Type type) { return type.isBF16() || type.isF16(); }
-  int64_t bytesOf(Type element) {
-    return (storageOf(element).getIntOrFloatBitWidth() + 7) / 8;
-  }
+  int64_t bytesOf(Type element) { return (storageOf(element).getIntOrFloatBitWidth() + 7) / 8; }
 
   //===- Arithmetic; operands are scalars or vectors of the same type ---===//
   Value add(Value x, Value y);
   Value sub(Value x, Value y);
   Value mul(Value x, Value y);
   /// Index arithmetic on non-negative values.
-  Value div(Value x, Value y) {
-    return b.createOrFold<arith::DivUIOp>(loc, x, y);
-  }
-  Value rem(Value x, Value y) {
-    return b.createOrFold<arith::RemUIOp>(loc, x, y);
-  }
-  Value ceilDiv(Value x, int64_t y) {
-    return div(add(x, index(y - 1)), index(y));
-  }
-  Value minimum(Value x, Value y) {
-    return b.createOrFold<arith::MinSIOp>(loc, x, y);
-  }
-  Value maximum(Value x, Value y) {
-    return b.createOrFold<arith::MaxSIOp>(loc, x, y);
-  }
-  Value less(Value x, Value y) {
-    return compare(arith::CmpIPredicate::slt, x, y);
-  }
+  Value div(Value x, Value y) { return b.createOrFold<arith::DivUIOp>(loc, x, y); }
+  Value rem(Value x, Value y) { return b.createOrFold<arith::RemUIOp>(loc, x, y); }
+  Value ceilDiv(Value x, int64_t y) { return div(add(x, index(y - 1)), index(y)); }
+  Value minimum(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(loc, x, y); }
+  Value maximum(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(loc, x, y); }
+  Value less(Value x, Value y) { return compare(arith::CmpIPredicate::slt, x, y); }
   Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
     return b.createOrFold<arith::CmpIOp>(loc, predicate, x, y);
   }
   Value compare(arith::CmpFPredicate predicate, Value x, Value y) {
     return b.createOrFold<arith::CmpFOp>(loc, predicate, x, y);
   }
-  Value select(Value condition, Value x, Value y) {
-    return b.createOrFold<arith::SelectOp>(loc, condition, x, y);
-  }
+  Value select(Value condition, Value x, Value y) { return b.createOrFold<arith::SelectOp>(loc, condition, x, y); }
   /// x * y + z: one rounding where the level has it, else two.
   Value fma(Value x, Value y, Value z);
-  Value castIndex(Value x, Type type) {
-    return b.createOrFold<arith::IndexCastOp>(loc, type, x);
-  }
+  Value castIndex(Value x, Type type) { return b.createOrFold<arith::IndexCastOp>(loc, type, x); }
 
   //===- Vectors ---===//
   Value broadcast(Value scalar);
@@ -124,14 +90,12 @@ public:
   /// Lanes i of the result: lane `order[i]` of x, then y.
   Value shuffle(Value x, Value y, ArrayRef<int64_t> order);
   /// Combines the lanes of `vector` by the fixed tree 8, 4, 2, 1.
-  Value reduceLanes(Value vector,
-                    llvm::function_ref<Value(Value, Value)> combine);
+  Value reduceLanes(Value vector, llvm::function_ref<Value(Value, Value)> combine);
 
   //===- Memory; positions count elements and are indices ---===//
   Value pointer(Value base, Value position, Type element);
   Value pointer(Value base, int64_t position, Type element);
-  /// An element, or with a vector type 16 of them; i1 elements become true for
-  /// every non-zero byte.
+  /// An element, or with a vector type 16 of them; i1 elements become true for every non-zero byte.
   Value load(Value pointer, Type type);
   void store(Value value, Value pointer);
   /// Stores the lanes of `mask`.
@@ -140,21 +104,16 @@ public:
   Value stackArray(Type element, int64_t count);
 
   //===- Control flow ---===//
-  void forLoop(Value from, Value to, int64_t step,
-               llvm::function_ref<void(Value)> body);
+  void forLoop(Value from, Value to, int64_t step, llvm::function_ref<void(Value)> body);
   using Carried = SmallVector<Value>;
   Carried forLoop(Value from, Value to, int64_t step, ValueRange init,
                   llvm::function_ref<Carried(Value, ValueRange)> body);
   void ifThen(Value condition, llvm::function_ref<void()> then);
-  void ifElse(Value condition, llvm::function_ref<void()> then,
-              llvm::function_ref<void()> otherwise);
-  /// Full groups of 16 positions from `from` on, then the rest: `body` gets the
-  /// first position of a group and, for the rest, the number of its lanes (null
-  /// for a full group).
-  void forLaneGroups(Value from, Value to,
-                     llvm::function_ref<void(Value, Value)> body);
-  /// Ends the function. Fails where a size used a symbol that the dispatch does
-  /// not pass.
+  void ifElse(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
+  /// Full groups of 16 positions from `from` on, then the rest: `body` gets the first position of a group and, for the
+  /// rest, the number of its lanes (null for a full group).
+  void forLaneGroups(Value from, Value to, llvm::function_ref<void(Value, Value)> body);
+  /// Ends the function. Fails where a size used a symbol that the dispatch does not pass.
   LogicalResult finish();
 
 private:
@@ -167,8 +126,7 @@ private:
   llvm::DenseMap<Attribute, Value> dims;
 };
 
-/// The implementations, one per kernel op. All emit an error and fail on what
-/// they do not support.
+/// The implementations, one per kernel op. All emit an error and fail on what they do not support.
 LogicalResult emitMap(Emitter &emitter, MapOp op);
 LogicalResult emitContract(Emitter &emitter, ContractOp op);
 LogicalResult emitRows(Emitter &emitter, RowsOp op);

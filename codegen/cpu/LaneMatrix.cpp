@@ -1,5 +1,4 @@
-//===- LaneMatrix.cpp - several vectors of 16 lanes as a matrix
-//---------------------------------------------------===//
+//===- LaneMatrix.cpp - several vectors of 16 lanes as a matrix ---------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/LaneMatrix.h"
@@ -27,8 +26,8 @@ void cpu::emitTranspose(Emitter &e, MutableArrayRef<Value> rows) {
   }
 }
 
-// A vector holds segments, one per summed vector, whose lanes are still to be
-// added. Each step halves the segments and puts those of two vectors into one.
+// A vector holds segments, one per summed vector, whose lanes are still to be added. Each step halves the segments and
+// puts those of two vectors into one.
 Value cpu::emitLaneSums(Emitter &e, ArrayRef<Value> vectors) {
   SmallVector<Value> left(vectors);
   for (int64_t length = lanes; length > 1; length /= 2) {

@@ -1,5 +1,4 @@
-//===- LaneMatrix.h - several vectors of 16 lanes as a matrix
-//-----------------------------------------*- C++ -*-===//
+//===- LaneMatrix.h - several vectors of 16 lanes as a matrix -----------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef TRANSEPT_CODEGEN_CPU_LANEMATRIX_H
@@ -12,9 +11,8 @@ namespace mlir::kernel::cpu {
 /// Rows become columns; 16 vectors.
 void emitTranspose(Emitter &emitter, MutableArrayRef<Value> rows);
 
-/// Lane i of the result is the sum of all lanes of vectors[i], by the tree of
-/// Emitter::reduceLanes. 2, 4, 8 or 16 vectors; lanes without a vector hold
-/// anything.
+/// Lane i of the result is the sum of all lanes of vectors[i], by the tree of Emitter::reduceLanes. 2, 4, 8 or 16
+/// vectors; lanes without a vector hold anything.
 Value emitLaneSums(Emitter &emitter, ArrayRef<Value> vectors);
 
 } // namespace mlir::kernel::cpu

@@ -1,5 +1,4 @@
-//===- Lower.cpp - kernel functions to LLVM dialect functions
-//-----------------------------------------------------===//
+//===- Lower.cpp - kernel functions to LLVM dialect functions -----------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Emitter.h"
@@ -26,15 +25,13 @@ using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 
 void kernel::registerCpuDialects(DialectRegistry &registry) {
-  registry.insert<arith::ArithDialect, cf::ControlFlowDialect,
-                  func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
+  registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
                   scf::SCFDialect, vector::VectorDialect>();
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
 
-static LogicalResult emitKernel(OpBuilder &builder, FuncOp func,
-                                const CpuLevel &level) {
+static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, const CpuLevel &level) {
   if (!func.getItemsAttr())
     return func.emitOpError("is not scheduled");
   Emitter emitter(builder, func, level);
@@ -45,13 +42,10 @@ static LogicalResult emitKernel(OpBuilder &builder, FuncOp func,
           .Case([&](RowsOp op) { return emitRows(emitter, op); })
           .Case([&](AttendOp op) { return emitAttend(emitter, op); })
           .Case([&](AttendCacheOp op) { return emitAttendCache(emitter, op); })
-          .Case(
-              [&](AttendSourceOp op) { return emitAttendSource(emitter, op); })
+          .Case([&](AttendSourceOp op) { return emitAttendSource(emitter, op); })
           .Case([&](CacheAppendOp op) { return emitCacheAppend(emitter, op); })
           .Case([&](SearchHeadOp op) { return emitSearchHead(emitter, op); })
-          .Default([](Operation *op) {
-            return op->emitOpError("is no kernel that processors implement");
-          });
+          .Default([](Operation *op) { return op->emitOpError("is no kernel that processors implement"); });
   return success(succeeded(emitted) && succeeded(emitter.finish()));
 }
 

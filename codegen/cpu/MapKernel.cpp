@@ -1,5 +1,4 @@
-//===- MapKernel.cpp - kernel.map
-//---------------------------------------------------------------------------------===//
+//===- MapKernel.cpp - kernel.map ---------------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Body.h"
@@ -11,8 +10,7 @@ using namespace mlir::kernel::cpu;
 
 namespace {
 
-/// An item is a range of at most `chunk` positions of the innermost dimension,
-/// for one index of the leading ones.
+/// An item is a range of at most `chunk` positions of the innermost dimension, for one index of the leading ones.
 class MapEmitter {
 public:
   MapEmitter(Emitter &emitter, MapOp op) : e(emitter), op(op) {
@@ -24,9 +22,7 @@ public:
 
   LogicalResult emit() {
     LogicalResult result = success();
-    Value live = domain.empty()
-                     ? Value()
-                     : e.liveRows(cast<KernelOp>(op.getOperation()), domain[0]);
+    Value live = domain.empty() ? Value() : e.liveRows(cast<KernelOp>(op.getOperation()), domain[0]);
     Value limited = op.getLiveRows() ? live : Value();
     e.forItems([&](Value item) {
       Value leading = item, from = e.index(0), to = e.index(1);
@@ -48,8 +44,7 @@ public:
       if (limited && domain.size() == 1)
         to = e.minimum(to, limited);
       if (limited && domain.size() > 1)
-        e.ifThen(e.less(indices[0], limited),
-                 [&] { result = emitItem(indices, from, to); });
+        e.ifThen(e.less(indices[0], limited), [&] { result = emitItem(indices, from, to); });
       else
         result = emitItem(indices, from, to);
     });
@@ -73,8 +68,7 @@ private:
     if (rank)
       row = e.mul(row, e.dim(domain[rank - 1]));
     LogicalResult result = success();
-    bool vector = rank && body.vectorizable() &&
-                  transept::constantValue(domain[rank - 1]) != 1;
+    bool vector = rank && body.vectorizable() && transept::constantValue(domain[rank - 1]) != 1;
     if (!vector) {
       e.forLoop(from, to, 1, [&](Value position) {
         auto yielded = body.emitScalar(position, {});
@@ -97,8 +91,7 @@ private:
   void storeAll(ArrayRef<Value> values, Value position, Value count) {
     Value mask = count ? e.lanesBelow(count) : Value();
     for (auto [value, output] : llvm::zip(values, op.getOutputs())) {
-      Value pointer = e.pointer(e.buffer(output), position,
-                                elementTypeOf(output.getType()));
+      Value pointer = e.pointer(e.buffer(output), position, elementTypeOf(output.getType()));
       if (mask)
         e.maskedStore(value, pointer, mask);
       else
@@ -114,6 +107,4 @@ private:
 
 } // namespace
 
-LogicalResult cpu::emitMap(Emitter &emitter, MapOp op) {
-  return MapEmitter(emitter, op).emit();
-}
+LogicalResult cpu::emitMap(Emitter &emitter, MapOp op) { return MapEmitter(emitter, op).emit(); }

@@ -1,5 +1,4 @@
-//===- Math.cpp - elementary functions as code
-//--------------------------------------------------------------------===//
+//===- Math.cpp - elementary functions as code --------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Math.h"
@@ -17,40 +16,29 @@ static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 
 namespace {
 
-/// What depends on the precision in exp and log. ln 2 is split so that n * high
-/// is exact for every exponent n.
+/// What depends on the precision in exp and log. ln 2 is split so that n * high is exact for every exponent n.
 struct Precision {
-  double rounder; // adding it leaves the nearest integer in the low bits
+  double rounder;             // adding it leaves the nearest integer in the low bits
   int64_t mantissaBits, bias; // of the format
   double ln2High, ln2Low;
   double expLow, expHigh; // outside, exp is 0 or infinite
 };
-constexpr Precision single = {
-    12582912.0, 23, 127, 0.693359375, -2.12194440054690583e-4, -104.0, 89.0};
-constexpr Precision twice = {
-    6755399441055744.0,         52,     1023, 6.93147180369123816490e-01,
-    1.90821492927058770002e-10, -745.2, 710.0};
+constexpr Precision single = {12582912.0, 23, 127, 0.693359375, -2.12194440054690583e-4, -104.0, 89.0};
+constexpr Precision twice = {6755399441055744.0,         52,     1023, 6.93147180369123816490e-01,
+                             1.90821492927058770002e-10, -745.2, 710.0};
 
 const Precision &precisionOf(Num x) { return x.isDouble() ? twice : single; }
 
 Num absolute(Num x) { return x.of(emitAbs(x.e, x.v)); }
-Num copySign(Num magnitude, Num sign) {
-  return magnitude.of(emitCopySign(magnitude.e, magnitude.v, sign.v));
-}
+Num copySign(Num magnitude, Num sign) { return magnitude.of(emitCopySign(magnitude.e, magnitude.v, sign.v)); }
 Num exponential(Num x) { return x.of(emitExp(x.e, x.v)); }
 Num logarithm(Num x) { return x.of(emitLog(x.e, x.v)); }
 Num squareRoot(Num x) { return x.of(x.e.b.create<math::SqrtOp>(x.e.loc, x.v)); }
-Num toDouble(Num x) {
-  return x.of(emitExtend(x.e, x.v, x.element(), x.e.b.getF64Type()));
-}
-Num toType(Num x, Num like) {
-  return x.of(emitTruncate(x.e, x.v, like.element()));
-}
+Num toDouble(Num x) { return x.of(emitExtend(x.e, x.v, x.element(), x.e.b.getF64Type())); }
+Num toType(Num x, Num like) { return x.of(emitTruncate(x.e, x.v, like.element())); }
 
 /// Evaluates `formula` in f64 and rounds to the type of x.
-Num inDouble(Num x, llvm::function_ref<Num(Num)> formula) {
-  return toType(formula(toDouble(x)), x);
-}
+Num inDouble(Num x, llvm::function_ref<Num(Num)> formula) { return toType(formula(toDouble(x)), x); }
 
 struct Reduced {
   Num n, r; // x = n * ln 2 + r; n as an integer
@@ -64,14 +52,8 @@ Reduced reduceByLn2(Num x) {
   return {shifted.bits() - x.like(p.rounder).bits(), r};
 }
 /// exp(r) - 1 - r for |r| <= ln 2 / 2.
-Num expTail(Num r) {
-  return polynomial(r, r.isDouble() ? ArrayRef<double>(exp64)
-                                    : ArrayRef<double>(exp32)) *
-         (r * r);
-}
-Num powerOfTwo(Num n, const Precision &p) {
-  return ((n + n.likeInteger(p.bias)) << p.mantissaBits).asFloat();
-}
+Num expTail(Num r) { return polynomial(r, r.isDouble() ? ArrayRef<double>(exp64) : ArrayRef<double>(exp32)) * (r * r); }
+Num powerOfTwo(Num n, const Precision &p) { return ((n + n.likeInteger(p.bias)) << p.mantissaBits).asFloat(); }
 
 } // namespace
 
@@ -116,21 +98,15 @@ Value cpu::emitLog(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);
   bool isDouble = x.isDouble();
-  Num subnormal =
-      x < (isDouble ? 2.2250738585072014e-308 : 1.17549435082228750797e-38);
-  Num scaled =
-      select(subnormal, x * (isDouble ? 18014398509481984.0 : 8388608.0), x);
+  Num subnormal = x < (isDouble ? 2.2250738585072014e-308 : 1.17549435082228750797e-38);
+  Num scaled = select(subnormal, x * (isDouble ? 18014398509481984.0 : 8388608.0), x);
   Num bits = scaled.bits();
-  Num exponent =
-      (bits - bits.likeInteger(isDouble ? 0x3fe6a09e667f3bcd : 0x3f3504f3)) >>
-      p.mantissaBits;
+  Num exponent = (bits - bits.likeInteger(isDouble ? 0x3fe6a09e667f3bcd : 0x3f3504f3)) >> p.mantissaBits;
   Num f = (bits - (exponent << p.mantissaBits)).asFloat() - 1.0;
-  exponent = exponent - select(subnormal, bits.likeInteger(isDouble ? 54 : 23),
-                               bits.likeInteger(0));
+  exponent = exponent - select(subnormal, bits.likeInteger(isDouble ? 54 : 23), bits.likeInteger(0));
   Num n = x.of(e.b.create<arith::SIToFPOp>(e.loc, x.type(), exponent.v));
   Num result = logOfReduced(f, n);
-  Num special = select(equal(x, 0.0), -infinity,
-                       select(equal(x, infinity), x, notANumber));
+  Num special = select(equal(x, 0.0), -infinity, select(equal(x, infinity), x, notANumber));
   return select((x > 0.0) & (x < infinity), result, special).v;
 }
 
@@ -138,8 +114,7 @@ Value cpu::emitLog1p(Emitter &e, Value value) {
   Num x{e, value};
   Num sum = x + 1.0;
   Num lost = x - (sum - 1.0);
-  Num result =
-      logarithm(sum) + select((sum > 0.0) & (x < infinity), lost / sum, 0.0);
+  Num result = logarithm(sum) + select((sum > 0.0) & (x < infinity), lost / sum, 0.0);
   // Keeps tiny arguments, and the sign of zero.
   return select(equal(sum, 1.0), x, result).v;
 }
@@ -147,10 +122,8 @@ Value cpu::emitLog1p(Emitter &e, Value value) {
 Value cpu::emitTanh(Emitter &e, Value value) {
   Num x{e, value};
   Num magnitude = absolute(x), square = x * x;
-  Num small = fma(polynomial(square, x.isDouble() ? ArrayRef<double>(tanh64)
-                                                  : ArrayRef<double>(tanh32)) *
-                      square,
-                  x, x);
+  Num small =
+      fma(polynomial(square, x.isDouble() ? ArrayRef<double>(tanh64) : ArrayRef<double>(tanh32)) * square, x, x);
   Num large = copySign(1.0 - 2.0 / (exponential(magnitude * 2.0) + 1.0), x);
   return select(magnitude < 0.625, small, large).v;
 }
@@ -159,14 +132,11 @@ Value cpu::emitErf(Emitter &e, Value value) {
   Num x{e, value};
   Num magnitude = absolute(x), square = x * x;
   bool isDouble = x.isDouble();
-  Num small = fma(polynomial(square, isDouble ? ArrayRef<double>(erfSmall64)
-                                              : ArrayRef<double>(erfSmall32)),
-                  x, x);
+  Num small = fma(polynomial(square, isDouble ? ArrayRef<double>(erfSmall64) : ArrayRef<double>(erfSmall32)), x, x);
   // Beyond, erf is 1 in the format.
   double limit = isDouble ? 6.0 : 4.0;
   Num bounded = select(magnitude > limit, limit, magnitude);
-  Num logOfComplement = isDouble ? polynomial(bounded - 3.0, erfLarge64)
-                                 : polynomial(bounded, erfLarge32);
+  Num logOfComplement = isDouble ? polynomial(bounded - 3.0, erfLarge64) : polynomial(bounded, erfLarge32);
   Num large = copySign(1.0 - exponential(logOfComplement), x);
   return select(magnitude < 1.0, small, large).v;
 }
@@ -181,13 +151,11 @@ struct Angle {
   Num r;        // x = quadrant * pi / 2 + r, |r| <= pi / 4; in the type of x
 };
 
-/// Always in f64. pi / 2 in three parts of 33, 33 and 53 bits: products are
-/// exact for 2^20 quadrants without fused multiply-adds, and for 2^45 with
-/// them.
+/// Always in f64. pi / 2 in three parts of 33, 33 and 53 bits: products are exact for 2^20 quadrants without fused
+/// multiply-adds, and for 2^45 with them.
 Angle reduceByQuarterTurns(Num x) {
   Num wide = toDouble(x);
-  Num shifted =
-      fma(wide, wide.like(0.63661977236758134308), wide.like(twice.rounder));
+  Num shifted = fma(wide, wide.like(0.63661977236758134308), wide.like(twice.rounder));
   Num n = shifted - twice.rounder;
   Num r = fma(n, n.like(-1.57079632673412561417), wide);
   r = fma(n, n.like(-6.07710050630396597660e-11), r);
@@ -200,31 +168,23 @@ Angle reduceByQuarterTurns(Num x) {
 Num sineOf(Angle angle, int64_t quarters) {
   Num r = angle.r, square = r * r;
   bool isDouble = r.isDouble();
-  Num sine = fma(polynomial(square, isDouble ? ArrayRef<double>(sin64)
-                                             : ArrayRef<double>(sin32)) *
-                     square,
-                 r, r);
-  Num cosine = polynomial(square, isDouble ? ArrayRef<double>(cos64)
-                                           : ArrayRef<double>(cos32)) *
-               (square * square);
+  Num sine = fma(polynomial(square, isDouble ? ArrayRef<double>(sin64) : ArrayRef<double>(sin32)) * square, r, r);
+  Num cosine = polynomial(square, isDouble ? ArrayRef<double>(cos64) : ArrayRef<double>(cos32)) * (square * square);
   cosine = fma(square, r.like(-0.5), cosine) + 1.0;
   Num turns = angle.quadrant + angle.quadrant.likeInteger(quarters);
   auto bit = [&](int64_t mask) {
     Num masked = turns & turns.likeInteger(mask);
-    return r.of(r.e.compare(arith::CmpIPredicate::ne, masked.v,
-                            turns.likeInteger(0).v));
+    return r.of(r.e.compare(arith::CmpIPredicate::ne, masked.v, turns.likeInteger(0).v));
   };
   Num result = select(bit(1), cosine, sine);
   return select(bit(2), -0.0 - result, result);
 }
 
-Num oddInDouble(Num x, double threshold, double cubic,
-                llvm::function_ref<Num(Num)> formula) {
+Num oddInDouble(Num x, double threshold, double cubic, llvm::function_ref<Num(Num)> formula) {
   return inDouble(x, [&](Num wide) {
     Num magnitude = absolute(wide);
     Num small = fma(magnitude * magnitude * cubic, magnitude, magnitude);
-    return copySign(select(magnitude < threshold, small, formula(magnitude)),
-                    wide);
+    return copySign(select(magnitude < threshold, small, formula(magnitude)), wide);
   });
 }
 
@@ -232,15 +192,10 @@ Num oddInDouble(Num x, double threshold, double cubic,
 
 Value cpu::emitSin(Emitter &e, Value x) {
   Num result = sineOf(reduceByQuarterTurns({e, x}), 0);
-  return select(equal({e, x}, 0.0), Num{e, x}, result)
-      .v; // keeps the sign of zero
+  return select(equal({e, x}, 0.0), Num{e, x}, result).v; // keeps the sign of zero
 }
-Value cpu::emitCos(Emitter &e, Value x) {
-  return sineOf(reduceByQuarterTurns({e, x}), 1).v;
-}
-Value cpu::emitTan(Emitter &e, Value x) {
-  return (Num{e, emitSin(e, x)} / Num{e, emitCos(e, x)}).v;
-}
+Value cpu::emitCos(Emitter &e, Value x) { return sineOf(reduceByQuarterTurns({e, x}), 1).v; }
+Value cpu::emitTan(Emitter &e, Value x) { return (Num{e, emitSin(e, x)} / Num{e, emitCos(e, x)}).v; }
 
 /// atan of |x| <= 1.
 static Num atanSmall(Num x) {
@@ -260,8 +215,7 @@ Value cpu::emitAtan2(Emitter &e, Value yValue, Value xValue) {
   Num ax = absolute(x), ay = absolute(y);
   Num inverted = ay > ax;
   Num low = select(inverted, ax, ay), high = select(inverted, ay, ax);
-  Num ratio = select(equal(high, 0.0), 0.0,
-                     select(equal(low, infinity), 1.0, low / high));
+  Num ratio = select(equal(high, 0.0), 0.0, select(equal(low, infinity), 1.0, low / high));
   Num angle = atanSmall(ratio);
   angle = select(inverted, 1.57079632679489661923 - angle, angle);
   Num negative = copySign(x.like(1.0), x) < 0.0;
@@ -273,11 +227,9 @@ Value cpu::emitAsin(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
   Num outer = magnitude > 0.5;
   Num half = (1.0 - magnitude) * 0.5;
-  Num argument = select(outer, squareRoot(half), magnitude),
-      square = argument * argument;
+  Num argument = select(outer, squareRoot(half), magnitude), square = argument * argument;
   Num inner = fma(polynomial(square, asin32) * square, argument, argument);
-  return copySign(select(outer, 1.57079632679489661923 - inner * 2.0, inner), x)
-      .v;
+  return copySign(select(outer, 1.57079632679489661923 - inner * 2.0, inner), x).v;
 }
 
 Value cpu::emitAcos(Emitter &e, Value value) {
@@ -310,52 +262,30 @@ Value cpu::emitCosh(Emitter &e, Value x) {
       .v;
 }
 Value cpu::emitAsinh(Emitter &e, Value x) {
-  return oddInDouble({e, x}, 1e-3, -1.0 / 6,
-                     [](Num a) {
-                       return logarithm(a + squareRoot(fma(a, a, a.like(1.0))));
-                     })
-      .v;
+  return oddInDouble({e, x}, 1e-3, -1.0 / 6, [](Num a) { return logarithm(a + squareRoot(fma(a, a, a.like(1.0)))); }).v;
 }
 Value cpu::emitAcosh(Emitter &e, Value x) {
   return inDouble({e, x},
-                  [](Num a) {
-                    return select(
-                        a < 1.0, notANumber,
-                        logarithm(a + squareRoot((a - 1.0) * (a + 1.0))));
-                  })
+                  [](Num a) { return select(a < 1.0, notANumber, logarithm(a + squareRoot((a - 1.0) * (a + 1.0)))); })
       .v;
 }
 Value cpu::emitAtanh(Emitter &e, Value x) {
-  return oddInDouble(
-             {e, x}, 1e-3, 1.0 / 3,
-             [](Num a) { return logarithm((a + 1.0) / (1.0 - a)) * 0.5; })
-      .v;
+  return oddInDouble({e, x}, 1e-3, 1.0 / 3, [](Num a) { return logarithm((a + 1.0) / (1.0 - a)) * 0.5; }).v;
 }
 Value cpu::emitExp2(Emitter &e, Value x) {
-  return inDouble({e, x},
-                  [](Num wide) {
-                    return exponential(wide * 0.69314718055994530942);
-                  })
-      .v;
+  return inDouble({e, x}, [](Num wide) { return exponential(wide * 0.69314718055994530942); }).v;
 }
 Value cpu::emitLog2(Emitter &e, Value x) {
-  return inDouble(
-             {e, x},
-             [](Num wide) { return logarithm(wide) * 1.4426950408889634074; })
-      .v;
+  return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 1.4426950408889634074; }).v;
 }
 Value cpu::emitLog10(Emitter &e, Value x) {
-  return inDouble(
-             {e, x},
-             [](Num wide) { return logarithm(wide) * 0.43429448190325182765; })
-      .v;
+  return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 0.43429448190325182765; }).v;
 }
 
 Value cpu::emitPow(Emitter &e, Value xValue, Value yValue) {
   Num x = toDouble({e, xValue}), y = toDouble({e, yValue});
   Num magnitude = absolute(x), one = x.like(1.0);
-  Num result =
-      select(equal(magnitude, 1.0), one, exponential(y * logarithm(magnitude)));
+  Num result = select(equal(magnitude, 1.0), one, exponential(y * logarithm(magnitude)));
   // Beyond 2^53 every number is an even integer.
   Num wholeY{e, emitTrunc(e, y.v)}, halfY{e, emitTrunc(e, (y * 0.5).v)};
   Num even = equal(halfY * 2.0, y), integral = equal(wholeY, y);

@@ -1,12 +1,9 @@
-//===- Math.h - elementary functions as code
-//---------------------------------------------------------*- C++ -*-===//
+//===- Math.h - elementary functions as code ---------------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every function expands into the same elementary operations for scalars and
-// vectors, so that both give the same bits. Operands are f32 or f64. Errors, in
-// units in the last place of f32: exp, log, sin, cos below 1.5; the others
-// below 4. Results in f64 have a relative error below 1e-13 (absolute for sin
-// and cos), near zeros of the function more.
+// Every function expands into the same elementary operations for scalars and vectors, so that both give the same bits.
+// Operands are f32 or f64. Errors, in units in the last place of f32: exp, log, sin, cos below 1.5; the others below 4.
+// Results in f64 have a relative error below 1e-13 (absolute for sin and cos), near zeros of the function more.
 
 #ifndef TRANSEPT_CODEGEN_CPU_MATH_H
 #define TRANSEPT_CODEGEN_CPU_MATH_H
@@ -41,8 +38,7 @@ Value emitPow(Emitter &emitter, Value x, Value y);
 /// x - trunc(x / y) * y; exact while the quotient is below 2^29.
 Value emitRemainder(Emitter &emitter, Value x, Value y);
 
-/// Integral values: towards zero, down, up, nearest with ties to even or away
-/// from zero.
+/// Integral values: towards zero, down, up, nearest with ties to even or away from zero.
 Value emitTrunc(Emitter &emitter, Value x);
 Value emitFloor(Emitter &emitter, Value x);
 Value emitCeil(Emitter &emitter, Value x);
@@ -52,8 +48,7 @@ Value emitRound(Emitter &emitter, Value x);
 Value emitAbs(Emitter &emitter, Value x);
 Value emitCopySign(Emitter &emitter, Value magnitude, Value sign);
 
-/// Conversions between f16, bf16, f32 and f64; f16 and bf16 are carried as i16
-/// and round to nearest even.
+/// Conversions between f16, bf16, f32 and f64; f16 and bf16 are carried as i16 and round to nearest even.
 Value emitExtend(Emitter &emitter, Value x, Type from, Type to);
 Value emitTruncate(Emitter &emitter, Value x, Type to);
 

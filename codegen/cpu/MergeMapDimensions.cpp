@@ -1,10 +1,8 @@
-//===- MergeMapDimensions.cpp - fewer, longer dimensions for kernel.map
-//-------------------------------------------===//
+//===- MergeMapDimensions.cpp - fewer, longer dimensions for kernel.map -------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A map over [batch, source, 512] whose loads use the three indices side by
-// side is a map over [batch * source * 512]: no index arithmetic, and full
-// vectors where the innermost dimension is short.
+// A map over [batch, source, 512] whose loads use the three indices side by side is a map over [batch * source * 512]:
+// no index arithmetic, and full vectors where the innermost dimension is short.
 
 #include "codegen/cpu/Schedule.h"
 #include "mlir/IR/Builders.h"
@@ -15,8 +13,7 @@ using namespace mlir::transept;
 
 namespace {
 
-/// True where dimensions d and d + 1 of the domain only occur as adjacent
-/// indices of loads, of the same extents.
+/// True where dimensions d and d + 1 of the domain only occur as adjacent indices of loads, of the same extents.
 bool mergeable(MapOp op, unsigned d, ArrayRef<DimAttr> domain) {
   Block &block = op.getBody().front();
   Value outer = block.getArgument(d), inner = block.getArgument(d + 1);
@@ -29,13 +26,10 @@ bool mergeable(MapOp op, unsigned d, ArrayRef<DimAttr> domain) {
       if (place < offset || place - offset + 1 >= load.getIndices().size())
         return false;
       unsigned first = place - offset;
-      if (load.getIndices()[first] != outer ||
-          load.getIndices()[first + 1] != inner)
+      if (load.getIndices()[first] != outer || load.getIndices()[first + 1] != inner)
         return false;
-      unsigned input =
-          cast<BlockArgument>(load.getSource()).getArgNumber() - domain.size();
-      if (cast<DimsAttr>(op.getShapes()[input]).getDims()[first + 1] !=
-          domain[d + 1])
+      unsigned input = cast<BlockArgument>(load.getSource()).getArgNumber() - domain.size();
+      if (cast<DimsAttr>(op.getShapes()[input]).getDims()[first + 1] != domain[d + 1])
         return false;
     }
     return true;
@@ -43,10 +37,8 @@ bool mergeable(MapOp op, unsigned d, ArrayRef<DimAttr> domain) {
   return side(outer, 0) && side(inner, 1);
 }
 
-/// Inputs whose loads all use both dimensions get the merged shape; an input
-/// that no load touches keeps its own.
-bool shapesAgree(MapOp op, unsigned d, unsigned rank,
-                 SmallVectorImpl<std::optional<unsigned>> &places) {
+/// Inputs whose loads all use both dimensions get the merged shape; an input that no load touches keeps its own.
+bool shapesAgree(MapOp op, unsigned d, unsigned rank, SmallVectorImpl<std::optional<unsigned>> &places) {
   Block &block = op.getBody().front();
   Value outer = block.getArgument(d);
   places.assign(op.getInputs().size(), std::nullopt);
@@ -77,8 +69,7 @@ bool shapesAgree(MapOp op, unsigned d, unsigned rank,
   return true;
 }
 
-void merge(MapOp op, unsigned d, SmallVectorImpl<DimAttr> &domain,
-           ArrayRef<std::optional<unsigned>> places) {
+void merge(MapOp op, unsigned d, SmallVectorImpl<DimAttr> &domain, ArrayRef<std::optional<unsigned>> places) {
   Block &block = op.getBody().front();
   unsigned rank = domain.size();
   SmallVector<Attribute> shapes(op.getShapes().getValue());
@@ -91,21 +82,16 @@ void merge(MapOp op, unsigned d, SmallVectorImpl<DimAttr> &domain,
   for (auto [i, place] : llvm::enumerate(places)) {
     if (!place)
       continue;
-    shapes[i] =
-        DimsAttr::get(op.getContext(),
-                      mergeDims(cast<DimsAttr>(shapes[i]).getDims(), *place));
-    for (Operation *user :
-         llvm::make_early_inc_range(block.getArgument(rank + i).getUsers()))
+    shapes[i] = DimsAttr::get(op.getContext(), mergeDims(cast<DimsAttr>(shapes[i]).getDims(), *place));
+    for (Operation *user : llvm::make_early_inc_range(block.getArgument(rank + i).getUsers()))
       cast<LoadOp>(user)->eraseOperand(1 + *place + 1);
   }
   for (unsigned i = op.getInputs().size(); i < shapes.size(); ++i)
-    shapes[i] = DimsAttr::get(
-        op.getContext(), mergeDims(cast<DimsAttr>(shapes[i]).getDims(), d));
+    shapes[i] = DimsAttr::get(op.getContext(), mergeDims(cast<DimsAttr>(shapes[i]).getDims(), d));
   SmallVector<DimAttr> merged = mergeDims(domain, d);
   domain.assign(merged.begin(), merged.end());
   op.setShapesAttr(ArrayAttr::get(op.getContext(), shapes));
-  op.setDomainAttr(ArrayAttr::get(
-      op.getContext(), SmallVector<Attribute>(domain.begin(), domain.end())));
+  op.setDomainAttr(ArrayAttr::get(op.getContext(), SmallVector<Attribute>(domain.begin(), domain.end())));
   block.eraseArgument(d + 1);
 }
 
@@ -119,8 +105,7 @@ void cpu::mergeMapDimensions(MapOp op) {
   unsigned first = op.getLiveRows() ? 1 : 0;
   for (unsigned d = domain.size(); d-- > first + 1;) {
     SmallVector<std::optional<unsigned>> places;
-    if (mergeable(op, d - 1, domain) &&
-        shapesAgree(op, d - 1, domain.size(), places))
+    if (mergeable(op, d - 1, domain) && shapesAgree(op, d - 1, domain.size(), places))
       merge(op, d - 1, domain, places);
   }
 }

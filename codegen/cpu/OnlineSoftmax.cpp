@@ -1,5 +1,4 @@
-//===- OnlineSoftmax.cpp - softmax over blocks of keys
-//------------------------------------------------------------===//
+//===- OnlineSoftmax.cpp - softmax over blocks of keys ------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/OnlineSoftmax.h"
@@ -13,42 +12,30 @@ using namespace mlir::kernel::cpu;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Value cpu::finiteMaximum(Emitter &e, Value maximum) {
-  Value none = e.compare(arith::CmpFPredicate::OEQ, maximum,
-                         e.number(maximum.getType(), -infinity));
+  Value none = e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(maximum.getType(), -infinity));
   return e.select(none, e.number(maximum.getType(), 0), maximum);
 }
 
-SoftmaxState cpu::emitSoftmaxBlock(Emitter &e, Value scores, Value count,
-                                   ScoreOf scoreOf, Value maximum,
-                                   Value total) {
+SoftmaxState cpu::emitSoftmaxBlock(Emitter &e, Value scores, Value count, ScoreOf scoreOf, Value maximum, Value total) {
   Value low = e.number(e.vf32(), -infinity);
-  auto larger = [&](Value x, Value y) -> Value {
-    return e.b.create<arith::MaximumFOp>(e.loc, x, y);
-  };
-  Value best = e.forLoop(e.index(0), count, lanes, ValueRange{low},
-                         [&](Value at, ValueRange sofar) {
-                           Value place = e.pointer(scores, at, e.f32());
-                           Value score = e.select(
-                               e.lanesBelow(e.sub(count, at)),
-                               scoreOf(e.load(place, e.vf32()), at), low);
-                           e.store(score, place);
-                           return Emitter::Carried{larger(sofar[0], score)};
-                         })[0];
+  auto larger = [&](Value x, Value y) -> Value { return e.b.create<arith::MaximumFOp>(e.loc, x, y); };
+  Value best = e.forLoop(e.index(0), count, lanes, ValueRange{low}, [&](Value at, ValueRange sofar) {
+    Value place = e.pointer(scores, at, e.f32());
+    Value score = e.select(e.lanesBelow(e.sub(count, at)), scoreOf(e.load(place, e.vf32()), at), low);
+    e.store(score, place);
+    return Emitter::Carried{larger(sofar[0], score)};
+  })[0];
   SoftmaxState state;
   state.maximum = larger(maximum, e.reduceLanes(best, larger));
   Value shift = finiteMaximum(e, state.maximum), shifts = e.broadcast(shift);
   state.factor = emitExp(e, e.sub(maximum, shift));
-  Value sums =
-      e.forLoop(e.index(0), count, lanes, ValueRange{e.number(e.vf32(), 0)},
-                [&](Value at, ValueRange sofar) {
-                  Value place = e.pointer(scores, at, e.f32());
-                  Value weights =
-                      emitExp(e, e.sub(e.load(place, e.vf32()), shifts));
-                  e.store(weights, place);
-                  return Emitter::Carried{e.add(sofar[0], weights)};
-                })[0];
-  Value sum =
-      e.reduceLanes(sums, [&](Value x, Value y) { return e.add(x, y); });
+  Value sums = e.forLoop(e.index(0), count, lanes, ValueRange{e.number(e.vf32(), 0)}, [&](Value at, ValueRange sofar) {
+    Value place = e.pointer(scores, at, e.f32());
+    Value weights = emitExp(e, e.sub(e.load(place, e.vf32()), shifts));
+    e.store(weights, place);
+    return Emitter::Carried{e.add(sofar[0], weights)};
+  })[0];
+  Value sum = e.reduceLanes(sums, [&](Value x, Value y) { return e.add(x, y); });
   state.total = e.fma(total, state.factor, sum);
   return state;
 }

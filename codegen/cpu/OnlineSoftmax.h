@@ -1,10 +1,8 @@
-//===- OnlineSoftmax.h - softmax over blocks of keys
-//--------------------------------------------------*- C++ -*-===//
+//===- OnlineSoftmax.h - softmax over blocks of keys --------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A query row goes over absolute blocks of attendKeys keys from key 0. A hidden
-// key has the score -inf and with it the weight 0, and a block of hidden keys
-// changes nothing: the bits of a row depend on its visible keys alone.
+// A query row goes over absolute blocks of attendKeys keys from key 0. A hidden key has the score -inf and with it the
+// weight 0, and a block of hidden keys changes nothing: the bits of a row depend on its visible keys alone.
 
 #ifndef TRANSEPT_CODEGEN_CPU_ONLINESOFTMAX_H
 #define TRANSEPT_CODEGEN_CPU_ONLINESOFTMAX_H
@@ -16,22 +14,17 @@ namespace mlir::kernel::cpu {
 struct SoftmaxState {
   Value maximum; // of the scores so far; -inf at the start
   Value total;   // of exp(score - maximum); 0 at the start
-  Value factor;  // by which what was summed with earlier weights has to be
-                 // multiplied
+  Value factor;  // by which what was summed with earlier weights has to be multiplied
 };
 
-/// The score of 16 keys, -inf where hidden, from what `scores` holds for them;
-/// the position is within the block.
+/// The score of 16 keys, -inf where hidden, from what `scores` holds for them; the position is within the block.
 using ScoreOf = llvm::function_ref<Value(Value raw, Value position)>;
 
-/// Replaces the `count` (up to attendKeys) raw scores of a block by their
-/// weights exp(score - maximum). Whole groups of 16 are read and written;
-/// scores behind the last key become -inf.
-SoftmaxState emitSoftmaxBlock(Emitter &emitter, Value scores, Value count,
-                              ScoreOf scoreOf, Value maximum, Value total);
+/// Replaces the `count` (up to attendKeys) raw scores of a block by their weights exp(score - maximum). Whole groups of
+/// 16 are read and written; scores behind the last key become -inf.
+SoftmaxState emitSoftmaxBlock(Emitter &emitter, Value scores, Value count, ScoreOf scoreOf, Value maximum, Value total);
 
-/// `maximum`, or 0 where nothing was visible: what exponents are taken relative
-/// to.
+/// `maximum`, or 0 where nothing was visible: what exponents are taken relative to.
 Value finiteMaximum(Emitter &emitter, Value maximum);
 
 } // namespace mlir::kernel::cpu

@@ -1,5 +1,4 @@
-//===- Rounding.cpp - integral values, signs and conversions between float types
-//----------------------------------===//
+//===- Rounding.cpp - integral values, signs and conversions between float types ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Math.h"
@@ -10,9 +9,7 @@ using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 
-Value cpu::emitAbs(Emitter &e, Value x) {
-  return e.b.create<math::AbsFOp>(e.loc, x);
-}
+Value cpu::emitAbs(Emitter &e, Value x) { return e.b.create<math::AbsFOp>(e.loc, x); }
 Value cpu::emitCopySign(Emitter &e, Value magnitude, Value sign) {
   return e.b.create<math::CopySignOp>(e.loc, magnitude, sign);
 }
@@ -21,19 +18,13 @@ Value cpu::emitCopySign(Emitter &e, Value magnitude, Value sign) {
 //---------------------------------------------------------------------------------------------===//
 
 // From here on, every number is integral.
-static double allIntegral(Num x) {
-  return x.isDouble() ? 4503599627370496.0 : 8388608.0;
-}
+static double allIntegral(Num x) { return x.isDouble() ? 4503599627370496.0 : 8388608.0; }
 
 /// Nearest, ties to even, of 0 <= x < allIntegral.
-static Num nearestOfPositive(Num x) {
-  return (x + allIntegral(x)) - allIntegral(x);
-}
+static Num nearestOfPositive(Num x) { return (x + allIntegral(x)) - allIntegral(x); }
 
-/// `formula` of the magnitude; the sign and what is integral anyway (and NaN)
-/// are kept.
-static Value byMagnitude(Emitter &e, Value value,
-                         llvm::function_ref<Num(Num)> formula) {
+/// `formula` of the magnitude; the sign and what is integral anyway (and NaN) are kept.
+static Value byMagnitude(Emitter &e, Value value, llvm::function_ref<Num(Num)> formula) {
   Num x{e, value}, magnitude{e, emitAbs(e, value)};
   Num result{e, emitCopySign(e, formula(magnitude).v, value)};
   return select(magnitude < allIntegral(x), result, x).v;
@@ -87,27 +78,20 @@ static Value castInteger(Emitter &e, Value x, Type element) {
   return e.b.create<arith::TruncIOp>(e.loc, to, x);
 }
 
-/// f16 bits (as i32) of an f32 that is no double rounding away from the
-/// original.
+/// f16 bits (as i32) of an f32 that is no double rounding away from the original.
 static Num halfBits(Num x) {
   Num bits = x.bits(), sign = bits & bits.likeInteger(0x80000000);
   Num magnitude = bits ^ sign;
   auto atLeast = [&](Num value, int64_t bound) {
-    return value.of(value.e.compare(arith::CmpIPredicate::sge, value.v,
-                                    value.likeInteger(bound).v));
+    return value.of(value.e.compare(arith::CmpIPredicate::sge, value.v, value.likeInteger(bound).v));
   };
-  // Subnormal results: adding 0.5 aligns the mantissa so that the addition
-  // rounds.
-  Num subnormal =
-      (magnitude.asFloat() + 0.5).bits() - bits.likeInteger(0x3f000000);
+  // Subnormal results: adding 0.5 aligns the mantissa so that the addition rounds.
+  Num subnormal = (magnitude.asFloat() + 0.5).bits() - bits.likeInteger(0x3f000000);
   Num odd = shiftRight(magnitude, 13) & bits.likeInteger(1);
-  Num normal =
-      shiftRight(magnitude + odd + bits.likeInteger(0xfff - (112 << 23)), 13);
+  Num normal = shiftRight(magnitude + odd + bits.likeInteger(0xfff - (112 << 23)), 13);
   Num result = select(atLeast(magnitude, 113 << 23), normal, subnormal);
-  result =
-      select(atLeast(magnitude, 0x477ff000), bits.likeInteger(0x7c00), result);
-  Num quiet = shiftRight(magnitude & bits.likeInteger(0x7fffff), 13) |
-              bits.likeInteger(0x7e00);
+  result = select(atLeast(magnitude, 0x477ff000), bits.likeInteger(0x7c00), result);
+  Num quiet = shiftRight(magnitude & bits.likeInteger(0x7fffff), 13) | bits.likeInteger(0x7e00);
   result = select(atLeast(magnitude, 0x7f800001), quiet, result);
   return result | shiftRight(sign, 16);
 }
@@ -117,16 +101,12 @@ static Num halfValue(Num bits) {
   Num magnitude = (bits & bits.likeInteger(0x7fff)) << 13;
   Num exponent = magnitude & bits.likeInteger(0x7c00 << 13);
   auto equals = [&](int64_t value) {
-    return bits.of(bits.e.compare(arith::CmpIPredicate::eq, exponent.v,
-                                  bits.likeInteger(value).v));
+    return bits.of(bits.e.compare(arith::CmpIPredicate::eq, exponent.v, bits.likeInteger(value).v));
   };
   Num normal = magnitude + bits.likeInteger(112 << 23);
-  Num subnormal =
-      ((magnitude + bits.likeInteger(113 << 23)).asFloat() - 6.103515625e-05)
-          .bits();
+  Num subnormal = ((magnitude + bits.likeInteger(113 << 23)).asFloat() - 6.103515625e-05).bits();
   Num special = magnitude + bits.likeInteger(224 << 23);
-  Num result = select(equals(0), subnormal,
-                      select(equals(0x7c00 << 13), special, normal));
+  Num result = select(equals(0), subnormal, select(equals(0x7c00 << 13), special, normal));
   return (result | ((bits & bits.likeInteger(0x8000)) << 16)).asFloat();
 }
 
@@ -137,27 +117,22 @@ Value cpu::emitExtend(Emitter &e, Value x, Type from, Type to) {
   } else if (from.isF16() && !e.level.halfConversion) {
     x = halfValue({e, castInteger(e, x, i32)}).v;
   } else if (from.isF16()) {
-    Value half =
-        e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), from), x);
-    x = e.b.create<arith::ExtFOp>(e.loc, e.sameShape(x.getType(), e.f32()),
-                                  half);
+    Value half = e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), from), x);
+    x = e.b.create<arith::ExtFOp>(e.loc, e.sameShape(x.getType(), e.f32()), half);
   }
   if (to.isF64() && !from.isF64())
     x = e.b.create<arith::ExtFOp>(e.loc, e.sameShape(x.getType(), to), x);
   return x;
 }
 
-/// f64 to f32 such that a second rounding to a shorter type is right: to the
-/// odd neighbour where it is inexact.
+/// f64 to f32 such that a second rounding to a shorter type is right: to the odd neighbour where it is inexact.
 static Value truncateToOdd(Emitter &e, Value value) {
-  Num nearest{e, e.b.create<arith::TruncFOp>(
-                     e.loc, e.sameShape(value.getType(), e.f32()), value)};
+  Num nearest{e, e.b.create<arith::TruncFOp>(e.loc, e.sameShape(value.getType(), e.f32()), value)};
   Num back{e, e.b.create<arith::ExtFOp>(e.loc, value.getType(), nearest.v)};
   Num bits = nearest.bits();
   Num absoluteBack{e, emitAbs(e, back.v)}, absoluteWide{e, emitAbs(e, value)};
   // Towards zero, then the lowest bit says that something was cut off.
-  Num down = bits - select(absoluteBack > absoluteWide, bits.likeInteger(1),
-                           bits.likeInteger(0));
+  Num down = bits - select(absoluteBack > absoluteWide, bits.likeInteger(1), bits.likeInteger(0));
   Num inexact = (absoluteBack > absoluteWide) | (absoluteBack < absoluteWide);
   return select(inexact, down | bits.likeInteger(1), bits).asFloat().v;
 }
@@ -171,10 +146,8 @@ Value cpu::emitTruncate(Emitter &e, Value x, Type to) {
   if (from.isF64())
     x = truncateToOdd(e, x);
   if (to.isF16() && e.level.halfConversion) {
-    Value half =
-        e.b.create<arith::TruncFOp>(e.loc, e.sameShape(x.getType(), to), x);
-    return e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), i16),
-                                        half);
+    Value half = e.b.create<arith::TruncFOp>(e.loc, e.sameShape(x.getType(), to), x);
+    return e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), i16), half);
   }
   Num value{e, x}, bits = value.bits();
   if (to.isBF16()) {

@@ -1,9 +1,8 @@
-//===- RowAttention.cpp - attention of single query rows, and the cache they
-//read ---------------------------------===//
+//===- RowAttention.cpp - attention of single query rows, and the cache they read ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is a row and a head. The elements of a query and a key are multiplied
-// in 16 lanes that are then added up; the values are added key by key.
+// An item is a row and a head. The elements of a query and a key are multiplied in 16 lanes that are then added up; the
+// values are added key by key.
 
 #include "codegen/cpu/LaneMatrix.h"
 #include "codegen/cpu/OnlineSoftmax.h"
@@ -27,16 +26,14 @@ struct RowAttention {
   Value query;                                 // pointer to keySize floats
   Value count;                                 // index
   llvm::function_ref<Value(Value)> key, value; // pointers of key and value j
-  std::function<Value(Value)>
-      visible;  // of keys j … j + 15 as i1 lanes; none: all are
-  Value output; // pointer to valueSize floats
-  Value scores; // pointer to attendKeys + 16 floats of scratch
+  std::function<Value(Value)> visible;         // of keys j … j + 15 as i1 lanes; none: all are
+  Value output;                                // pointer to valueSize floats
+  Value scores;                                // pointer to attendKeys + 16 floats of scratch
 };
 
 class RowEmitter {
 public:
-  RowEmitter(Emitter &emitter, const RowAttention &row)
-      : e(emitter), row(row), vf32(e.vf32()) {}
+  RowEmitter(Emitter &emitter, const RowAttention &row) : e(emitter), row(row), vf32(e.vf32()) {}
 
   void emit() {
     for (int64_t at = 0; at < row.keySize; at += lanes)
@@ -44,9 +41,8 @@ public:
     int64_t groups = (row.valueSize + lanes - 1) / lanes;
     Emitter::Carried start{e.number(e.f32(), -infinity), e.number(e.f32(), 0)};
     start.append(groups, e.number(vf32, 0));
-    Emitter::Carried state = e.forLoop(
-        e.index(0), row.count, attendKeys, start,
-        [&](Value from, ValueRange carried) { return block(from, carried); });
+    Emitter::Carried state = e.forLoop(e.index(0), row.count, attendKeys, start,
+                                       [&](Value from, ValueRange carried) { return block(from, carried); });
     Value maximum = state[0], totals = e.broadcast(state[1]);
     auto divide = [&] {
       for (int64_t g = 0; g < groups; ++g)
@@ -54,8 +50,7 @@ public:
     };
     if (!row.visible)
       return divide();
-    Value empty = e.compare(arith::CmpFPredicate::OEQ, maximum,
-                            e.number(e.f32(), -infinity));
+    Value empty = e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(e.f32(), -infinity));
     e.ifElse(empty, [&] { emptyRow(groups); }, divide);
   }
 
@@ -65,8 +60,7 @@ private:
     Value loaded = e.load(e.pointer(base, at, e.f32()), vf32);
     if (at + lanes <= size)
       return loaded;
-    return e.select(e.lanesBelow(e.index(size - at)), loaded,
-                    e.number(vf32, 0));
+    return e.select(e.lanesBelow(e.index(size - at)), loaded, e.number(vf32, 0));
   }
 
   void storeGroup(Value vector, int64_t g) {
@@ -74,29 +68,24 @@ private:
     if ((g + 1) * lanes <= row.valueSize)
       e.store(vector, target);
     else
-      e.maskedStore(vector, target,
-                    e.lanesBelow(e.index(row.valueSize - g * lanes)));
+      e.maskedStore(vector, target, e.lanesBelow(e.index(row.valueSize - g * lanes)));
   }
 
-  /// Products of the query with keys from + position and the following ones,
-  /// into the scores of the block. Behind the last key it is taken again.
+  /// Products of the query with keys from + position and the following ones, into the scores of the block. Behind the
+  /// last key it is taken again.
   void multiplyKeys(Value from, Value count) {
-    // As many sums as registers hold; the additions of a key are the same for
-    // any number.
+    // As many sums as registers hold; the additions of a key are the same for any number.
     const int64_t together = e.level.tileColumns == panelColumns ? lanes : 4;
     e.forLoop(e.index(0), count, together, [&](Value position) {
       SmallVector<Value> pointers, sums(together, e.number(vf32, 0));
       for (int64_t i = 0; i < together; ++i) {
-        Value j =
-            e.minimum(e.add(position, e.index(i)), e.sub(count, e.index(1)));
+        Value j = e.minimum(e.add(position, e.index(i)), e.sub(count, e.index(1)));
         pointers.push_back(row.key(e.add(from, j)));
       }
       for (auto [g, part] : llvm::enumerate(query))
         for (int64_t i = 0; i < together; ++i)
-          sums[i] =
-              e.fma(part, group(pointers[i], g * lanes, row.keySize), sums[i]);
-      // What lies behind the sums of these keys is overwritten by the next
-      // ones.
+          sums[i] = e.fma(part, group(pointers[i], g * lanes, row.keySize), sums[i]);
+      // What lies behind the sums of these keys is overwritten by the next ones.
       e.store(emitLaneSums(e, sums), e.pointer(row.scores, position, e.f32()));
     });
   }
@@ -106,53 +95,42 @@ private:
     multiplyKeys(from, count);
     auto scoreOf = [&](Value raw, Value position) {
       Value score = e.mul(raw, e.number(vf32, row.scale));
-      return row.visible ? e.select(row.visible(e.add(from, position)), score,
-                                    e.number(vf32, -infinity))
-                         : score;
+      return row.visible ? e.select(row.visible(e.add(from, position)), score, e.number(vf32, -infinity)) : score;
     };
-    SoftmaxState state =
-        emitSoftmaxBlock(e, row.scores, count, scoreOf, carried[0], carried[1]);
+    SoftmaxState state = emitSoftmaxBlock(e, row.scores, count, scoreOf, carried[0], carried[1]);
     Emitter::Carried values;
     for (Value part : carried.drop_front(2))
       values.push_back(e.mul(part, e.broadcast(state.factor)));
-    values =
-        e.forLoop(e.index(0), count, 1, values, [&](Value j, ValueRange sofar) {
-          Value weight = e.load(e.pointer(row.scores, j, e.f32()), e.f32());
-          Value weights = e.broadcast(weight),
-                source = row.value(e.add(from, j));
-          // A hidden value counts as zeros, whatever it holds.
-          Value shown =
-              e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0));
-          Emitter::Carried next;
-          for (auto [g, part] : llvm::enumerate(sofar)) {
-            Value value = group(source, g * lanes, row.valueSize);
-            if (row.visible)
-              value = e.select(shown, value, e.number(vf32, 0));
-            next.push_back(e.fma(weights, value, part));
-          }
-          return next;
-        });
+    values = e.forLoop(e.index(0), count, 1, values, [&](Value j, ValueRange sofar) {
+      Value weight = e.load(e.pointer(row.scores, j, e.f32()), e.f32());
+      Value weights = e.broadcast(weight), source = row.value(e.add(from, j));
+      // A hidden value counts as zeros, whatever it holds.
+      Value shown = e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0));
+      Emitter::Carried next;
+      for (auto [g, part] : llvm::enumerate(sofar)) {
+        Value value = group(source, g * lanes, row.valueSize);
+        if (row.visible)
+          value = e.select(shown, value, e.number(vf32, 0));
+        next.push_back(e.fma(weights, value, part));
+      }
+      return next;
+    });
     Emitter::Carried result{state.maximum, state.total};
     result.append(values);
     return result;
   }
 
   void emptyRow(int64_t groups) {
-    double fill = row.emptyRow == EmptyRow::NaN
-                      ? std::numeric_limits<double>::quiet_NaN()
-                      : 0;
+    double fill = row.emptyRow == EmptyRow::NaN ? std::numeric_limits<double>::quiet_NaN() : 0;
     Emitter::Carried values(groups, e.number(vf32, fill));
     if (row.emptyRow == EmptyRow::Uniform) {
-      values = e.forLoop(
-          e.index(0), row.count, 1, values, [&](Value j, ValueRange sofar) {
-            Emitter::Carried next;
-            for (auto [g, part] : llvm::enumerate(sofar))
-              next.push_back(
-                  e.add(part, group(row.value(j), g * lanes, row.valueSize)));
-            return next;
-          });
-      Value count = e.b.create<arith::SIToFPOp>(
-          e.loc, e.f32(), e.castIndex(row.count, e.b.getI64Type()));
+      values = e.forLoop(e.index(0), row.count, 1, values, [&](Value j, ValueRange sofar) {
+        Emitter::Carried next;
+        for (auto [g, part] : llvm::enumerate(sofar))
+          next.push_back(e.add(part, group(row.value(j), g * lanes, row.valueSize)));
+        return next;
+      });
+      Value count = e.b.create<arith::SIToFPOp>(e.loc, e.f32(), e.castIndex(row.count, e.b.getI64Type()));
       for (Value &part : values)
         part = e.b.create<arith::DivFOp>(e.loc, part, e.broadcast(count));
     }
@@ -166,16 +144,13 @@ private:
   SmallVector<Value> query;
 };
 
-ArrayRef<DimAttr> shapeOf(KernelOp op, unsigned operand) {
-  return cast<DimsAttr>(op.getShapes()[operand]).getDims();
-}
+ArrayRef<DimAttr> shapeOf(KernelOp op, unsigned operand) { return cast<DimsAttr>(op.getShapes()[operand]).getDims(); }
 
 /// Constant head counts and sizes of [.., heads, size] operands.
 FailureOr<int64_t> constantSize(Operation *op, DimAttr dim) {
   if (std::optional<int64_t> value = constantValue(dim))
     return *value;
-  return op->emitOpError("needs constant heads and head sizes, not ")
-         << toString(dim);
+  return op->emitOpError("needs constant heads and head sizes, not ") << toString(dim);
 }
 
 } // namespace
@@ -183,38 +158,24 @@ FailureOr<int64_t> constantSize(Operation *op, DimAttr dim) {
 LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
   ArrayRef<DimAttr> pool = shapeOf(kernel, 1), table = shapeOf(kernel, 2);
-  int64_t heads = op.getHeads(), kvHeads = op.getKvHeads(),
-          keySize = op.getKeySize(), valueSize = op.getValueSize();
-  Value query = e.buffer(op.getInputs()[0]),
-        cache = e.buffer(op.getInputs()[1]),
-        blocks = e.buffer(op.getInputs()[2]),
-        positions = e.buffer(op.getInputs()[3]),
-        output = e.buffer(op.getOutputs()[0]);
-  Value limit = e.minimum(
-      e.end, e.liveRows(kernel, dimMul(shapeOf(kernel, 0)[0],
-                                       dimConstant(op.getContext(), heads))));
+  int64_t heads = op.getHeads(), kvHeads = op.getKvHeads(), keySize = op.getKeySize(), valueSize = op.getValueSize();
+  Value query = e.buffer(op.getInputs()[0]), cache = e.buffer(op.getInputs()[1]), blocks = e.buffer(op.getInputs()[2]),
+        positions = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
+  Value limit =
+      e.minimum(e.end, e.liveRows(kernel, dimMul(shapeOf(kernel, 0)[0], dimConstant(op.getContext(), heads))));
   e.forLoop(e.begin, limit, 1, [&](Value item) {
     Value r = e.div(item, e.index(heads)), h = e.rem(item, e.index(heads));
     Value kvHead = e.div(h, e.index(heads / kvHeads));
-    Value tableRow =
-        e.pointer(blocks, e.mul(r, e.dim(table[1])), e.b.getI32Type());
+    Value tableRow = e.pointer(blocks, e.mul(r, e.dim(table[1])), e.b.getI32Type());
     auto at = [&](Value j, int64_t offset, int64_t size) {
-      Value block = e.castIndex(
-          e.load(e.pointer(tableRow, j, e.b.getI32Type()), e.b.getI32Type()),
-          e.b.getIndexType());
-      Value inside = e.add(e.mul(kvHead, e.index(cacheBlockPositions)),
-                           e.rem(j, e.index(cacheBlockPositions)));
-      Value element =
-          e.add(e.mul(block, e.dim(pool[1])),
-                e.add(e.index(offset), e.mul(inside, e.index(size))));
+      Value block = e.castIndex(e.load(e.pointer(tableRow, j, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
+      Value inside = e.add(e.mul(kvHead, e.index(cacheBlockPositions)), e.rem(j, e.index(cacheBlockPositions)));
+      Value element = e.add(e.mul(block, e.dim(pool[1])), e.add(e.index(offset), e.mul(inside, e.index(size))));
       return e.pointer(cache, element, e.f32());
     };
     auto keyAt = [&](Value j) { return at(j, op.getKeyOffset(), keySize); };
-    auto valueAt = [&](Value j) {
-      return at(j, op.getValueOffset(), valueSize);
-    };
-    Value position =
-        e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type());
+    auto valueAt = [&](Value j) { return at(j, op.getValueOffset(), valueSize); };
+    Value position = e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type());
     RowAttention row;
     row.keySize = keySize;
     row.valueSize = valueSize;
@@ -232,35 +193,24 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
 
 LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
-  ArrayRef<DimAttr> queryDims = shapeOf(kernel, 0),
-                    keyDims = shapeOf(kernel, 1),
-                    valueDims = shapeOf(kernel, 2);
-  FailureOr<int64_t> heads = constantSize(op, queryDims[2]),
-                     kvHeads = constantSize(op, keyDims[2]),
-                     keySize = constantSize(op, keyDims[3]),
-                     valueSize = constantSize(op, valueDims[3]);
+  ArrayRef<DimAttr> queryDims = shapeOf(kernel, 0), keyDims = shapeOf(kernel, 1), valueDims = shapeOf(kernel, 2);
+  FailureOr<int64_t> heads = constantSize(op, queryDims[2]), kvHeads = constantSize(op, keyDims[2]),
+                     keySize = constantSize(op, keyDims[3]), valueSize = constantSize(op, valueDims[3]);
   if (failed(heads) || failed(kvHeads) || failed(keySize) || failed(valueSize))
     return failure();
-  Value query = e.buffer(op.getInputs()[0]), keys = e.buffer(op.getInputs()[1]),
-        values = e.buffer(op.getInputs()[2]),
-        sources = e.buffer(op.getInputs()[3]),
-        output = e.buffer(op.getOutputs()[0]);
+  Value query = e.buffer(op.getInputs()[0]), keys = e.buffer(op.getInputs()[1]), values = e.buffer(op.getInputs()[2]),
+        sources = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
   Value mask = op.getHasKeyMask() ? e.buffer(op.getInputs()[4]) : Value();
   Type maskType = mask ? elementTypeOf(op.getInputs()[4].getType()) : Type();
-  Value limit =
-      e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], queryDims[2])));
+  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], queryDims[2])));
   Value length = e.dim(keyDims[1]);
   e.forLoop(e.begin, limit, 1, [&](Value item) {
     Value r = e.div(item, e.index(*heads)), h = e.rem(item, e.index(*heads));
     Value kvHead = e.div(h, e.index(*heads / *kvHeads));
-    Value source = e.castIndex(
-        e.load(e.pointer(sources, r, e.b.getI32Type()), e.b.getI32Type()),
-        e.b.getIndexType());
+    Value source = e.castIndex(e.load(e.pointer(sources, r, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
     Value first = e.mul(source, length);
     auto at = [&](Value base, Value j, int64_t size) {
-      Value element =
-          e.mul(e.add(e.mul(e.add(first, j), e.index(*kvHeads)), kvHead),
-                e.index(size));
+      Value element = e.mul(e.add(e.mul(e.add(first, j), e.index(*kvHeads)), kvHead), e.index(size));
       return e.pointer(base, element, e.f32());
     };
     auto keyAt = [&](Value j) { return at(keys, j, *keySize); };
@@ -276,12 +226,9 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
     row.value = valueAt;
     if (mask)
       row.visible = [&](Value j) {
-        Value shown = e.load(e.pointer(mask, e.add(first, j), maskType),
-                             e.vectorOf(maskType));
-        return maskType.isInteger(1)
-                   ? shown
-                   : e.compare(arith::CmpIPredicate::ne, shown,
-                               e.integer(shown.getType(), 0));
+        Value shown = e.load(e.pointer(mask, e.add(first, j), maskType), e.vectorOf(maskType));
+        return maskType.isInteger(1) ? shown
+                                     : e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
       };
     row.output = e.pointer(output, e.mul(item, e.index(*valueSize)), e.f32());
     row.scores = e.scratch;
@@ -293,36 +240,24 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
 LogicalResult cpu::emitCacheAppend(Emitter &e, CacheAppendOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
   ArrayRef<DimAttr> pool = shapeOf(kernel, 2), table = shapeOf(kernel, 3);
-  Value cache = e.buffer(op.getInputs()[2]),
-        blocks = e.buffer(op.getInputs()[3]),
+  Value cache = e.buffer(op.getInputs()[2]), blocks = e.buffer(op.getInputs()[3]),
         positions = e.buffer(op.getInputs()[4]);
   Value limit = e.minimum(e.end, e.liveRows(kernel, shapeOf(kernel, 0)[0]));
   e.forLoop(e.begin, limit, 1, [&](Value r) {
-    Value position = e.castIndex(
-        e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type()),
-        e.b.getIndexType());
-    Value entry = e.pointer(blocks, e.add(e.mul(r, e.dim(table[1])), position),
-                            e.b.getI32Type());
-    Value block =
-        e.castIndex(e.load(entry, e.b.getI32Type()), e.b.getIndexType());
-    Value first = e.mul(block, e.dim(pool[1])),
-          inside = e.rem(position, e.index(cacheBlockPositions));
+    Value position =
+        e.castIndex(e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type()), e.b.getIndexType());
+    Value entry = e.pointer(blocks, e.add(e.mul(r, e.dim(table[1])), position), e.b.getI32Type());
+    Value block = e.castIndex(e.load(entry, e.b.getI32Type()), e.b.getIndexType());
+    Value first = e.mul(block, e.dim(pool[1])), inside = e.rem(position, e.index(cacheBlockPositions));
     auto copy = [&](Value source, int64_t offset, int64_t size) {
       e.forLoop(e.index(0), e.index(op.getKvHeads()), 1, [&](Value h) {
         Value slot = e.add(e.mul(h, e.index(cacheBlockPositions)), inside);
-        Value target = e.pointer(
-            cache,
-            e.add(first, e.add(e.index(offset), e.mul(slot, e.index(size)))),
-            e.f32());
-        Value from = e.pointer(
-            source,
-            e.mul(e.add(e.mul(r, e.index(op.getKvHeads())), h), e.index(size)),
-            e.f32());
+        Value target = e.pointer(cache, e.add(first, e.add(e.index(offset), e.mul(slot, e.index(size)))), e.f32());
+        Value from = e.pointer(source, e.mul(e.add(e.mul(r, e.index(op.getKvHeads())), h), e.index(size)), e.f32());
         e.forLaneGroups(e.index(0), e.index(size), [&](Value at, Value count) {
           Value group = e.load(e.pointer(from, at, e.f32()), e.vf32());
           if (count)
-            e.maskedStore(group, e.pointer(target, at, e.f32()),
-                          e.lanesBelow(count));
+            e.maskedStore(group, e.pointer(target, at, e.f32()), e.lanesBelow(count));
           else
             e.store(group, e.pointer(target, at, e.f32()));
         });

@@ -1,5 +1,4 @@
-//===- RowsKernel.cpp - kernel.rows
-//-------------------------------------------------------------------------------===//
+//===- RowsKernel.cpp - kernel.rows -------------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Body.h"
@@ -14,16 +13,13 @@ namespace {
 /// An item is a row.
 class RowsEmitter {
 public:
-  RowsEmitter(Emitter &emitter, RowsOp op)
-      : e(emitter), op(op), length(emitter.dim(op.getLength())) {
-    Body::addInputs(e, buffers, cast<KernelOp>(op.getOperation()),
-                    op.getBody().getArguments().drop_front());
+  RowsEmitter(Emitter &emitter, RowsOp op) : e(emitter), op(op), length(emitter.dim(op.getLength())) {
+    Body::addInputs(e, buffers, cast<KernelOp>(op.getOperation()), op.getBody().getArguments().drop_front());
   }
 
   LogicalResult emit() {
     LogicalResult result = success();
-    Value limit = e.minimum(
-        e.end, e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows()));
+    Value limit = e.minimum(e.end, e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows()));
     e.forLoop(e.begin, limit, 1, [&](Value row) { result = emitRow(row); });
     return result;
   }
@@ -48,10 +44,8 @@ private:
     OperandRange yielded = block.getTerminator()->getOperands();
     if (yielded.size() > op.getOutputs().size())
       return op.emitOpError("yields more values than it has outputs");
-    for (auto [value, output] :
-         llvm::zip(yielded, op.getOutputs().take_back(yielded.size())))
-      e.store(values.lookup(value), e.pointer(e.buffer(output), row,
-                                              elementTypeOf(output.getType())));
+    for (auto [value, output] : llvm::zip(yielded, op.getOutputs().take_back(yielded.size())))
+      e.store(values.lookup(value), e.pointer(e.buffer(output), row, elementTypeOf(output.getType())));
     return success();
   }
 
@@ -80,8 +74,7 @@ private:
       if (failed(yielded))
         result = failure();
       else if (count)
-        e.maskedStore(yielded->front(), e.pointer(target, position, element),
-                      e.lanesBelow(count));
+        e.maskedStore(yielded->front(), e.pointer(target, position, element), e.lanesBelow(count));
       else
         e.store(yielded->front(), e.pointer(target, position, element));
     });
@@ -97,13 +90,9 @@ private:
     Body body(e, block, block.getArgument(0), {}, buffers, values);
     if (failed(body.emitUniform()))
       return failure();
-    auto combine = [&](Value x, Value y) {
-      return combined(reduce.getKind(), x, y);
-    };
-    FailureOr<Value> lanesOfRow =
-        body.vectorizable()
-            ? reduceGroups(body, e.broadcast(*neutral), combine)
-            : reduceElements(body, e.broadcast(*neutral), combine);
+    auto combine = [&](Value x, Value y) { return combined(reduce.getKind(), x, y); };
+    FailureOr<Value> lanesOfRow = body.vectorizable() ? reduceGroups(body, e.broadcast(*neutral), combine)
+                                                      : reduceElements(body, e.broadcast(*neutral), combine);
     if (failed(lanesOfRow))
       return failure();
     values.map(reduce.getResult(), e.reduceLanes(*lanesOfRow, combine));
@@ -112,8 +101,7 @@ private:
 
   using Combine = llvm::function_ref<Value(Value, Value)>;
 
-  /// Sixteen positions at a time; behind the last one the lanes keep what they
-  /// have.
+  /// Sixteen positions at a time; behind the last one the lanes keep what they have.
   FailureOr<Value> reduceGroups(Body &body, Value start, Combine combine) {
     LogicalResult result = success();
     auto step = [&](Value position, Value sofar) {
@@ -122,23 +110,19 @@ private:
       return succeeded(yielded) ? combine(sofar, yielded->front()) : sofar;
     };
     Value full = e.mul(e.div(length, e.index(lanes)), e.index(lanes));
-    Value groups =
-        e.forLoop(e.index(0), full, lanes, start,
-                  [&](Value position, ValueRange carried) {
-                    return Emitter::Carried{step(position, carried[0])};
-                  })[0];
+    Value groups = e.forLoop(e.index(0), full, lanes, start, [&](Value position, ValueRange carried) {
+      return Emitter::Carried{step(position, carried[0])};
+    })[0];
     if (failed(result))
       return failure();
     auto constant = getConstantIntValue(length);
     if (constant && *constant % lanes == 0)
       return groups;
     // A loop of at most one pass: nothing is read where no element is left.
-    return e.forLoop(
-        full, length, lanes, groups, [&](Value position, ValueRange carried) {
-          Value rest = e.lanesBelow(e.sub(length, position));
-          return Emitter::Carried{
-              e.select(rest, step(position, carried[0]), carried[0])};
-        })[0];
+    return e.forLoop(full, length, lanes, groups, [&](Value position, ValueRange carried) {
+      Value rest = e.lanesBelow(e.sub(length, position));
+      return Emitter::Carried{e.select(rest, step(position, carried[0]), carried[0])};
+    })[0];
   }
 
   /// One position at a time, with the lanes in memory.
@@ -172,15 +156,10 @@ private:
     if (kind == "mul")
       return e.number(element, 1);
     if (kind == "max")
-      return isFloat
-                 ? e.number(element, -infinity)
-                 : e.integer(element,
-                             APInt::getSignedMinValue(width).getSExtValue());
+      return isFloat ? e.number(element, -infinity)
+                     : e.integer(element, APInt::getSignedMinValue(width).getSExtValue());
     if (kind == "min")
-      return isFloat
-                 ? e.number(element, infinity)
-                 : e.integer(element,
-                             APInt::getSignedMaxValue(width).getSExtValue());
+      return isFloat ? e.number(element, infinity) : e.integer(element, APInt::getSignedMaxValue(width).getSExtValue());
     return reduce.emitOpError("has the unknown kind '") << kind << "'";
   }
 
@@ -191,10 +170,8 @@ private:
     if (kind == "mul")
       return e.mul(x, y);
     if (kind == "max")
-      return isFloat ? e.b.create<arith::MaximumFOp>(e.loc, x, y).getResult()
-                     : e.maximum(x, y);
-    return isFloat ? e.b.create<arith::MinimumFOp>(e.loc, x, y).getResult()
-                   : e.minimum(x, y);
+      return isFloat ? e.b.create<arith::MaximumFOp>(e.loc, x, y).getResult() : e.maximum(x, y);
+    return isFloat ? e.b.create<arith::MinimumFOp>(e.loc, x, y).getResult() : e.minimum(x, y);
   }
 
   Emitter &e;
@@ -205,6 +182,4 @@ private:
 
 } // namespace
 
-LogicalResult cpu::emitRows(Emitter &emitter, RowsOp op) {
-  return RowsEmitter(emitter, op).emit();
-}
+LogicalResult cpu::emitRows(Emitter &emitter, RowsOp op) { return RowsEmitter(emitter, op).emit(); }

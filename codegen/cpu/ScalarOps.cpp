@@ -1,5 +1,4 @@
-//===- ScalarOps.cpp - the arith and math ops of kernel bodies on scalars and
-//vectors -----------------------------===//
+//===- ScalarOps.cpp - the arith and math ops of kernel bodies on scalars and vectors -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Body.h"
@@ -13,8 +12,7 @@ using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 
 /// The same op on these operands, with a result of the given element type.
-static Value rebuild(Emitter &e, Operation &op, ArrayRef<Value> operands,
-                     Type element) {
+static Value rebuild(Emitter &e, Operation &op, ArrayRef<Value> operands, Type element) {
   OperationState state(e.loc, op.getName());
   state.addOperands(operands);
   Type type = element;
@@ -26,17 +24,12 @@ static Value rebuild(Emitter &e, Operation &op, ArrayRef<Value> operands,
   return e.b.create(state)->getResult(0);
 }
 
-/// A division whose divisor is known only at run time: x / 0 is 0 here, x % 0
-/// is x, and the quotient of the least number by -1 wraps. Processors trap.
-static Value guardedDivision(Emitter &e, Operation &op,
-                             ArrayRef<Value> operands) {
+/// A division whose divisor is known only at run time: x / 0 is 0 here, x % 0 is x, and the quotient of the least
+/// number by -1 wraps. Processors trap.
+static Value guardedDivision(Emitter &e, Operation &op, ArrayRef<Value> operands) {
   Num x{e, operands[0]}, y{e, operands[1]};
-  auto is = [&](int64_t value) {
-    return x.of(
-        e.compare(arith::CmpIPredicate::eq, y.v, y.likeInteger(value).v));
-  };
-  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp,
-                      arith::CeilDivSIOp>(op);
+  auto is = [&](int64_t value) { return x.of(e.compare(arith::CmpIPredicate::eq, y.v, y.likeInteger(value).v)); };
+  bool isSigned = isa<arith::DivSIOp, arith::RemSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp>(op);
   bool isRemainder = isa<arith::RemSIOp, arith::RemUIOp>(op);
   Num zero = is(0), one = y.likeInteger(1);
   Num divisor = select(zero, one, y);
@@ -50,20 +43,17 @@ static Value guardedDivision(Emitter &e, Operation &op,
 
 static bool hasConstantDivisor(Operation &op) {
   APInt divisor;
-  return matchPattern(op.getOperand(1), m_ConstantInt(&divisor)) &&
-         !divisor.isZero() && !divisor.isAllOnes();
+  return matchPattern(op.getOperand(1), m_ConstantInt(&divisor)) && !divisor.isZero() && !divisor.isAllOnes();
 }
 
 /// Out of range saturates, NaN becomes 0.
 static Value floatToInteger(Emitter &e, Operation &op, Value x) {
   x = emitExtend(e, x, op.getOperand(0).getType(), e.f32());
   Type type = e.sameShape(x.getType(), op.getResult(0).getType());
-  StringRef name =
-      isa<arith::FPToSIOp>(op) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
+  StringRef name = isa<arith::FPToSIOp>(op) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
   return e.b
-      .create<LLVM::CallIntrinsicOp>(
-          e.loc, type, e.b.getStringAttr(name), ValueRange{x},
-          LLVM::FastmathFlagsAttr::get(e.b.getContext(), {}))
+      .create<LLVM::CallIntrinsicOp>(e.loc, type, e.b.getStringAttr(name), ValueRange{x},
+                                     LLVM::FastmathFlagsAttr::get(e.b.getContext(), {}))
       .getResults();
 }
 
@@ -107,36 +97,28 @@ static BinaryFunction binaryFunction(Operation &op) {
       .Default([](Operation *) -> BinaryFunction { return nullptr; });
 }
 
-/// What LLVM computes without a library on every level: integers, and float
-/// operations of one instruction.
+/// What LLVM computes without a library on every level: integers, and float operations of one instruction.
 static bool isPlain(Operation &op) {
   return isa<arith::ArithDialect>(op.getDialect()) ||
-         isa<math::AbsFOp, math::AbsIOp, math::CopySignOp, math::SqrtOp,
-             math::CountLeadingZerosOp, math::CountTrailingZerosOp,
-             math::CtPopOp>(op);
+         isa<math::AbsFOp, math::AbsIOp, math::CopySignOp, math::SqrtOp, math::CountLeadingZerosOp,
+             math::CountTrailingZerosOp, math::CtPopOp>(op);
 }
 
 /// Ops that move values without looking at them.
-static bool movesBits(Operation &op) {
-  return isa<arith::SelectOp, arith::BitcastOp>(op);
-}
+static bool movesBits(Operation &op) { return isa<arith::SelectOp, arith::BitcastOp>(op); }
 
-FailureOr<Value> cpu::emitScalarOp(Emitter &e, Operation &op,
-                                   ArrayRef<Value> operands) {
+FailureOr<Value> cpu::emitScalarOp(Emitter &e, Operation &op, ArrayRef<Value> operands) {
   if (op.getNumResults() != 1 || op.getNumRegions())
     return op.emitOpError("is not supported in a kernel body");
   Type type = op.getResult(0).getType();
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
-    if (auto value = dyn_cast<FloatAttr>(constant.getValue());
-        value && Emitter::isShortFloat(type))
-      return e.integer(e.b.getI16Type(),
-                       value.getValue().bitcastToAPInt().getZExtValue());
+    if (auto value = dyn_cast<FloatAttr>(constant.getValue()); value && Emitter::isShortFloat(type))
+      return e.integer(e.b.getI16Type(), value.getValue().bitcastToAPInt().getZExtValue());
     return rebuild(e, op, operands, type);
   }
   if (movesBits(op)) {
     Type carried = e.carriedType(type);
-    if (isa<arith::BitcastOp>(op) &&
-        getElementTypeOrSelf(operands[0].getType()) == carried)
+    if (isa<arith::BitcastOp>(op) && getElementTypeOrSelf(operands[0].getType()) == carried)
       return operands[0];
     return rebuild(e, op, operands, carried);
   }
@@ -144,21 +126,16 @@ FailureOr<Value> cpu::emitScalarOp(Emitter &e, Operation &op,
     return emitExtend(e, operands[0], op.getOperand(0).getType(), type);
   if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
     return floatToInteger(e, op, operands[0]);
-  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp,
-          arith::FloorDivSIOp, arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
-    return hasConstantDivisor(op) ? rebuild(e, op, operands, type)
-                                  : guardedDivision(e, op, operands);
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+          arith::CeilDivUIOp>(op))
+    return hasConstantDivisor(op) ? rebuild(e, op, operands, type) : guardedDivision(e, op, operands);
 
   // The short floats are storage: arithmetic is done in f32 and rounded.
   SmallVector<Value> values;
   for (auto [value, original] : llvm::zip(operands, op.getOperandTypes()))
-    values.push_back(Emitter::isShortFloat(original)
-                         ? emitExtend(e, value, original, e.f32())
-                         : value);
+    values.push_back(Emitter::isShortFloat(original) ? emitExtend(e, value, original, e.f32()) : value);
   Type computed = Emitter::isShortFloat(type) ? e.f32() : type;
-  auto finish = [&](Value result) {
-    return computed == type ? result : emitTruncate(e, result, type);
-  };
+  auto finish = [&](Value result) { return computed == type ? result : emitTruncate(e, result, type); };
 
   if (isa<arith::TruncFOp>(op))
     return emitTruncate(e, values[0], type);

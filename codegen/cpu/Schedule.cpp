@@ -1,5 +1,4 @@
-//===- Schedule.cpp - work items and scratch of every kernel
-//------------------------------------------------------===//
+//===- Schedule.cpp - work items and scratch of every kernel ------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Schedule.h"
@@ -13,18 +12,14 @@ using namespace mlir::transept;
 
 DimAttr cpu::chunksOf(DimAttr size, int64_t chunk) {
   MLIRContext *context = size.getContext();
-  return dimFloorDiv(dimAdd(size, dimConstant(context, chunk - 1)),
-                     dimConstant(context, chunk));
+  return dimFloorDiv(dimAdd(size, dimConstant(context, chunk - 1)), dimConstant(context, chunk));
 }
 
 int64_t cpu::mapChunk(MapOp op) {
   // Rows of this length stay whole: one item writes them as one stream.
   constexpr int64_t wholeRow = 4096, chunk = 1024;
-  auto inner =
-      constantValue(cast<DimAttr>(op.getDomain()[op.getDomain().size() - 1]));
-  return op.getDomain().size() > 1 && inner && *inner <= wholeRow
-             ? std::max<int64_t>(*inner, 1)
-             : chunk;
+  auto inner = constantValue(cast<DimAttr>(op.getDomain()[op.getDomain().size() - 1]));
+  return op.getDomain().size() > 1 && inner && *inner <= wholeRow ? std::max<int64_t>(*inner, 1) : chunk;
 }
 
 namespace {
@@ -33,12 +28,9 @@ struct Work {
   DimAttr items, scratch;
 };
 
-DimsAttr shapeOf(KernelOp op, unsigned operand) {
-  return cast<DimsAttr>(op.getShapes()[operand]);
-}
+DimsAttr shapeOf(KernelOp op, unsigned operand) { return cast<DimsAttr>(op.getShapes()[operand]); }
 DimAttr roundUp(DimAttr size, int64_t multiple) {
-  return dimMul(chunksOf(size, multiple),
-                dimConstant(size.getContext(), multiple));
+  return dimMul(chunksOf(size, multiple), dimConstant(size.getContext(), multiple));
 }
 
 Work workOf(MapOp op) {
@@ -49,8 +41,7 @@ Work workOf(MapOp op) {
     return {items, none};
   for (Attribute dim : domain.drop_back())
     items = dimMul(items, cast<DimAttr>(dim));
-  return {dimMul(items, chunksOf(cast<DimAttr>(domain.back()), mapChunk(op))),
-          none};
+  return {dimMul(items, chunksOf(cast<DimAttr>(domain.back()), mapChunk(op))), none};
 }
 
 Work workOf(ContractOp op) {
@@ -59,51 +50,38 @@ Work workOf(ContractOp op) {
   for (int64_t columns : op.getParts())
     panels += (columns + panelColumns - 1) / panelColumns;
   // One tile of accumulators on its way to the epilogue.
-  return {dimMul(dimConstant(context, panels),
-                 chunksOf(op.getRows(), contractRows)),
+  return {dimMul(dimConstant(context, panels), chunksOf(op.getRows(), contractRows)),
           dimConstant(context, 6 * panelColumns * 4)};
 }
 
-Work workOf(RowsOp op) {
-  return {op.getRows(), dimConstant(op.getContext(), 0)};
-}
+Work workOf(RowsOp op) { return {op.getRows(), dimConstant(op.getContext(), 0)}; }
 
 Work workOf(AttendOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
-  ArrayRef<DimAttr> query = shapeOf(kernel, 0).getDims(),
-                    value = shapeOf(kernel, 2).getDims();
+  ArrayRef<DimAttr> query = shapeOf(kernel, 0).getDims(), value = shapeOf(kernel, 2).getDims();
   MLIRContext *context = op.getContext();
-  DimAttr keySize = roundUp(query[3], lanes),
-          valueSize = roundUp(value[3], lanes);
-  // Keys transposed, scores, sums of values, maxima and sums and factors per
-  // row, visibility of the block's keys.
-  DimAttr floats = dimAdd(dimMul(keySize, dimConstant(context, attendKeys)),
-                          dimMul(valueSize, dimConstant(context, attendRows)));
-  floats =
-      dimAdd(floats, dimConstant(context, attendRows * attendKeys +
-                                              2 * attendRows + attendKeys));
-  DimAttr items =
-      dimMul(dimMul(query[0], query[2]), chunksOf(query[1], attendRows));
+  DimAttr keySize = roundUp(query[3], lanes), valueSize = roundUp(value[3], lanes);
+  // Keys transposed, scores, sums of values, maxima and sums and factors per row, visibility of the block's keys.
+  DimAttr floats =
+      dimAdd(dimMul(keySize, dimConstant(context, attendKeys)), dimMul(valueSize, dimConstant(context, attendRows)));
+  floats = dimAdd(floats, dimConstant(context, attendRows * attendKeys + 2 * attendRows + attendKeys));
+  DimAttr items = dimMul(dimMul(query[0], query[2]), chunksOf(query[1], attendRows));
   return {items, dimMul(floats, dimConstant(context, 4))};
 }
 
 template <typename Op> Work workOfRowAttention(Op op) {
-  ArrayRef<DimAttr> query =
-      shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims();
+  ArrayRef<DimAttr> query = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims();
   // The scores of a block, stored by whole vectors.
-  return {dimMul(query[0], query[2]),
-          dimConstant(op.getContext(), (attendKeys + lanes) * 4)};
+  return {dimMul(query[0], query[2]), dimConstant(op.getContext(), (attendKeys + lanes) * 4)};
 }
 
 Work workOf(CacheAppendOp op) {
-  return {shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0],
-          dimConstant(op.getContext(), 0)};
+  return {shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0], dimConstant(op.getContext(), 0)};
 }
 
 Work workOf(SearchHeadOp op) {
   MLIRContext *context = op.getContext();
-  int64_t blocks =
-      (op.getVocabulary() + op.getBlockSize() - 1) / op.getBlockSize();
+  int64_t blocks = (op.getVocabulary() + op.getBlockSize() - 1) / op.getBlockSize();
   DimAttr rows = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0];
   return {dimMul(rows, dimConstant(context, blocks)), dimConstant(context, 0)};
 }
@@ -118,12 +96,11 @@ LogicalResult kernel::scheduleCpu(ModuleOp module) {
     Operation &kernel = body.front();
     if (auto map = dyn_cast<MapOp>(kernel))
       mergeMapDimensions(map);
-    Work work = TypeSwitch<Operation *, Work>(&kernel)
-                    .Case<MapOp, ContractOp, RowsOp, AttendOp, CacheAppendOp,
-                          SearchHeadOp>([](auto op) { return workOf(op); })
-                    .Case<AttendCacheOp, AttendSourceOp>(
-                        [](auto op) { return workOfRowAttention(op); })
-                    .Default([](Operation *) { return Work(); });
+    Work work =
+        TypeSwitch<Operation *, Work>(&kernel)
+            .Case<MapOp, ContractOp, RowsOp, AttendOp, CacheAppendOp, SearchHeadOp>([](auto op) { return workOf(op); })
+            .Case<AttendCacheOp, AttendSourceOp>([](auto op) { return workOfRowAttention(op); })
+            .Default([](Operation *) { return Work(); });
     if (!work.items)
       return kernel.emitOpError("is no kernel that processors implement");
     func.setItemsAttr(work.items);

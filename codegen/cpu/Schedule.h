@@ -1,5 +1,4 @@
-//===- Schedule.h - decisions that schedule writes down and lowering reads
-//---------------------------*- C++ -*-===//
+//===- Schedule.h - decisions that schedule writes down and lowering reads ---------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef TRANSEPT_CODEGEN_CPU_SCHEDULE_H
@@ -9,11 +8,10 @@
 
 namespace mlir::kernel::cpu {
 
-/// Rows of a contraction that one item computes with one panel: whole tiles of
-/// 6, and little enough that threads share long inputs.
+/// Rows of a contraction that one item computes with one panel: whole tiles of 6, and little enough that threads share
+/// long inputs.
 constexpr int64_t contractRows = 96;
-/// Query rows of one attention item, and keys of one block of the online
-/// softmax.
+/// Query rows of one attention item, and keys of one block of the online softmax.
 constexpr int64_t attendRows = 32;
 constexpr int64_t attendKeys = 64;
 

@@ -1,5 +1,4 @@
-//===- Tile.cpp - the inner loop of matrix products
-//---------------------------------------------------------------===//
+//===- Tile.cpp - the inner loop of matrix products ---------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Tile.h"
@@ -9,75 +8,61 @@ using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 
-/// One register tile: rows * columns / 16 sums are loop-carried, each step
-/// loads a row of w and broadcasts `rows` elements of x.
-static void emitTile(Emitter &e, const Product &product, int64_t rows,
-                     Value column, int64_t columns) {
+/// One register tile: rows * columns / 16 sums are loop-carried, each step loads a row of w and broadcasts `rows`
+/// elements of x.
+static void emitTile(Emitter &e, const Product &product, int64_t rows, Value column, int64_t columns) {
   int64_t vectors = columns / lanes;
   Type f32 = e.f32();
   SmallVector<Value> xRows, sums, sumPointers;
   for (int64_t r = 0; r < rows; ++r) {
-    xRows.push_back(
-        e.pointer(product.x, e.mul(e.index(r), product.xStride), f32));
-    Value sumRow =
-        e.pointer(product.sums,
-                  e.add(e.mul(e.index(r), product.sumsStride), column), f32);
+    xRows.push_back(e.pointer(product.x, e.mul(e.index(r), product.xStride), f32));
+    Value sumRow = e.pointer(product.sums, e.add(e.mul(e.index(r), product.sumsStride), column), f32);
     for (int64_t v = 0; v < vectors; ++v) {
       sumPointers.push_back(e.pointer(sumRow, v * lanes, f32));
-      sums.push_back(product.accumulate ? e.load(sumPointers.back(), e.vf32())
-                                        : e.number(e.vf32(), 0));
+      sums.push_back(product.accumulate ? e.load(sumPointers.back(), e.vf32()) : e.number(e.vf32(), 0));
     }
   }
   Value w = e.pointer(product.w, column, f32);
-  sums = e.forLoop(
-      e.index(0), product.depth, 1, sums, [&](Value k, ValueRange carried) {
-        Emitter::Carried next(carried);
-        Value wRow = e.pointer(w, e.mul(k, product.wStride), f32);
-        SmallVector<Value> wVectors;
-        for (int64_t v = 0; v < vectors; ++v)
-          wVectors.push_back(e.load(e.pointer(wRow, v * lanes, f32), e.vf32()));
-        if (product.present) {
-          Value present = e.load(e.pointer(product.present, k, e.b.getI1Type()),
-                                 e.b.getI1Type());
-          for (Value &vector : wVectors)
-            vector = e.select(present, vector, e.number(e.vf32(), 0));
-        }
-        for (int64_t r = 0; r < rows; ++r) {
-          Value x = e.broadcast(e.load(e.pointer(xRows[r], k, f32), f32));
-          for (int64_t v = 0; v < vectors; ++v)
-            next[r * vectors + v] =
-                e.fma(x, wVectors[v], next[r * vectors + v]);
-        }
-        return next;
-      });
+  sums = e.forLoop(e.index(0), product.depth, 1, sums, [&](Value k, ValueRange carried) {
+    Emitter::Carried next(carried);
+    Value wRow = e.pointer(w, e.mul(k, product.wStride), f32);
+    SmallVector<Value> wVectors;
+    for (int64_t v = 0; v < vectors; ++v)
+      wVectors.push_back(e.load(e.pointer(wRow, v * lanes, f32), e.vf32()));
+    if (product.present) {
+      Value present = e.load(e.pointer(product.present, k, e.b.getI1Type()), e.b.getI1Type());
+      for (Value &vector : wVectors)
+        vector = e.select(present, vector, e.number(e.vf32(), 0));
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      Value x = e.broadcast(e.load(e.pointer(xRows[r], k, f32), f32));
+      for (int64_t v = 0; v < vectors; ++v)
+        next[r * vectors + v] = e.fma(x, wVectors[v], next[r * vectors + v]);
+    }
+    return next;
+  });
   for (auto [sum, pointer] : llvm::zip(sums, sumPointers))
     e.store(sum, pointer);
 }
 
-void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows,
-                          Value columns) {
+void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows, Value columns) {
   int64_t widest = e.level.tileColumns;
   Value wide = e.mul(e.div(columns, e.index(widest)), e.index(widest));
-  e.forLoop(e.index(0), wide, widest,
-            [&](Value column) { emitTile(e, product, rows, column, widest); });
+  e.forLoop(e.index(0), wide, widest, [&](Value column) { emitTile(e, product, rows, column, widest); });
   auto constant = getConstantIntValue(columns);
   if (widest != lanes && !(constant && *constant % widest == 0))
-    e.forLoop(wide, columns, lanes,
-              [&](Value column) { emitTile(e, product, rows, column, lanes); });
+    e.forLoop(wide, columns, lanes, [&](Value column) { emitTile(e, product, rows, column, lanes); });
 }
 
 // Tiles of equal height as far as possible: 7 rows are 4 and 3, not 6 and 1.
-void cpu::forRowTiles(Emitter &e, Value rows,
-                      llvm::function_ref<void(Value, int64_t)> tile,
+void cpu::forRowTiles(Emitter &e, Value rows, llvm::function_ref<void(Value, int64_t)> tile,
                       llvm::function_ref<void(Value, Value)> after) {
   int64_t highest = e.level.tileRows;
   Type index = e.b.getIndexType();
-  auto loop =
-      e.b.create<scf::WhileOp>(e.loc, TypeRange{index}, ValueRange{e.index(0)});
+  auto loop = e.b.create<scf::WhileOp>(e.loc, TypeRange{index}, ValueRange{e.index(0)});
   OpBuilder::InsertionGuard guard(e.b);
   Block *before = e.b.createBlock(&loop.getBefore(), {}, {index}, {e.loc});
-  e.b.create<scf::ConditionOp>(e.loc, e.less(before->getArgument(0), rows),
-                               before->getArguments());
+  e.b.create<scf::ConditionOp>(e.loc, e.less(before->getArgument(0), rows), before->getArguments());
   Block *body = e.b.createBlock(&loop.getAfter(), {}, {index}, {e.loc});
   Value row = body->getArgument(0), left = e.sub(rows, row);
   Value tiles = e.ceilDiv(left, highest);
@@ -85,8 +70,7 @@ void cpu::forRowTiles(Emitter &e, Value rows,
   SmallVector<int64_t> heights;
   for (int64_t count = 1; count < highest; ++count)
     heights.push_back(count);
-  auto choice = e.b.create<scf::IndexSwitchOp>(e.loc, TypeRange{}, height,
-                                               heights, heights.size());
+  auto choice = e.b.create<scf::IndexSwitchOp>(e.loc, TypeRange{}, height, heights, heights.size());
   auto fill = [&](Region &region, int64_t count) {
     OpBuilder::InsertionGuard inner(e.b);
     e.b.createBlock(&region);

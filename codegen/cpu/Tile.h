@@ -1,5 +1,4 @@
-//===- Tile.h - the inner loop of matrix products
-//-----------------------------------------------------*- C++ -*-===//
+//===- Tile.h - the inner loop of matrix products -----------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #ifndef TRANSEPT_CODEGEN_CPU_TILE_H
@@ -9,8 +8,7 @@
 
 namespace mlir::kernel::cpu {
 
-/// A product of f32 matrices, x [rows, depth] times w [depth, columns]. Strides
-/// count elements.
+/// A product of f32 matrices, x [rows, depth] times w [depth, columns]. Strides count elements.
 struct Product {
   Value x, xStride; // row-major
   Value w, wStride;
@@ -19,23 +17,18 @@ struct Product {
   Value sums, sumsStride;
   /// Sums continue from what `sums` holds instead of from 0.
   bool accumulate = false;
-  /// One byte per k; where it is 0, row k of w counts as zeros, whatever it
-  /// holds. Null: all count.
+  /// One byte per k; where it is 0, row k of w counts as zeros, whatever it holds. Null: all count.
   Value present;
 };
 
-/// Computes `columns` columns, a multiple of 16, of the first `rows` rows of
-/// the product, in register tiles of that many rows. Per element one chain of
-/// multiply-adds over ascending k, whatever the tile.
-void emitProductRows(Emitter &emitter, const Product &product, int64_t rows,
-                     Value columns);
+/// Computes `columns` columns, a multiple of 16, of the first `rows` rows of the product, in register tiles of that
+/// many rows. Per element one chain of multiply-adds over ascending k, whatever the tile.
+void emitProductRows(Emitter &emitter, const Product &product, int64_t rows, Value columns);
 
-/// Walks `rows` rows in tiles whose heights the level's registers hold: `tile`
-/// emits the code for a height, `after` what follows for any height.
-void forRowTiles(
-    Emitter &emitter, Value rows,
-    llvm::function_ref<void(Value row, int64_t height)> tile,
-    llvm::function_ref<void(Value row, Value height)> after = nullptr);
+/// Walks `rows` rows in tiles whose heights the level's registers hold: `tile` emits the code for a height, `after`
+/// what follows for any height.
+void forRowTiles(Emitter &emitter, Value rows, llvm::function_ref<void(Value row, int64_t height)> tile,
+                 llvm::function_ref<void(Value row, Value height)> after = nullptr);
 
 } // namespace mlir::kernel::cpu
 

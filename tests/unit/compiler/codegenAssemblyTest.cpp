@@ -1,5 +1,4 @@
-// What the machine code of the hot loops looks like, and that it is always the
-// same.
+// What the machine code of the hot loops looks like, and that it is always the same.
 #include "tests/unit/compiler/codegenHarness.h"
 #include <gtest/gtest.h>
 #include <map>
@@ -52,10 +51,8 @@ std::vector<Loop> tightLoops(const std::string &assembly) {
       continue;
     current.subtractions += line.find("\tvsub") != std::string::npos;
     current.multiplyAdds += line.find("\tvfmadd") != std::string::npos;
-    current.stackAccesses += line.find("(%rsp") != std::string::npos ||
-                             line.find("(%rbp") != std::string::npos;
-    if (!label.empty() && line[1] == 'j' &&
-        line.find(label + "\n") == std::string::npos &&
+    current.stackAccesses += line.find("(%rsp") != std::string::npos || line.find("(%rbp") != std::string::npos;
+    if (!label.empty() && line[1] == 'j' && line.find(label + "\n") == std::string::npos &&
         line.substr(line.find_last_of(" \t") + 1) == label)
       loops.push_back(current);
   }
@@ -65,8 +62,7 @@ std::vector<Loop> tightLoops(const std::string &assembly) {
 std::string assemblyOf(const char *text, llvm::StringRef level) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   auto module = parseKernels(text, context);
-  auto assembly =
-      mlir::kernel::assembleCpu(*module, *mlir::kernel::findCpuLevel(level));
+  auto assembly = mlir::kernel::assembleCpu(*module, *mlir::kernel::findCpuLevel(level));
   return succeeded(assembly) ? *assembly : "";
 }
 
@@ -76,26 +72,22 @@ TEST(Assembly, MatrixTilesKeepTheirSumsInRegisters) {
     for (auto [level, largest] : levels) {
       std::map<int, int> found; // multiply-adds of a loop: how many such loops
       for (const Loop &loop : tightLoops(assemblyOf(kernel, level))) {
-        if (loop.multiplyAdds == 0 ||
-            loop.subtractions) // exp subtracts, tiles do not
+        if (loop.multiplyAdds == 0 || loop.subtractions) // exp subtracts, tiles do not
           continue;
         ++found[loop.multiplyAdds];
-        EXPECT_EQ(loop.stackAccesses, 0)
-            << level << ": a loop of " << loop.multiplyAdds << " multiply-adds";
+        EXPECT_EQ(loop.stackAccesses, 0) << level << ": a loop of " << loop.multiplyAdds << " multiply-adds";
       }
       // A tile for each number of rows up to six.
       for (int rows = 1; rows <= 6; ++rows)
         EXPECT_GE(found[largest / 6 * rows], 1) << level << " " << rows;
-      EXPECT_EQ(found.rbegin()->first, largest)
-          << level << ": loops are unrolled";
+      EXPECT_EQ(found.rbegin()->first, largest) << level << ": loops are unrolled";
     }
 }
 
 TEST(Assembly, CallsNothing) {
   for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels())
     for (const char *kernel : {contract, attend})
-      EXPECT_EQ(assemblyOf(kernel, level.name).find("call"), std::string::npos)
-          << level.name.str();
+      EXPECT_EQ(assemblyOf(kernel, level.name).find("call"), std::string::npos) << level.name.str();
 }
 
 TEST(Assembly, ObjectsAreReproducible) {

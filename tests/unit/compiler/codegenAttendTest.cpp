@@ -1,6 +1,5 @@
-// kernel.attend, attend_cache, attend_source and cache_append against attention
-// in double precision, and against each other: what a query may not see must
-// not change a bit.
+// kernel.attend, attend_cache, attend_source and cache_append against attention in double precision, and against each
+// other: what a query may not see must not change a bit.
 #include "tests/unit/compiler/codegenHarness.h"
 #include <cmath>
 #include <cstring>
@@ -19,19 +18,15 @@ std::string nameOf(const testing::TestParamInfo<std::string> &info) {
   return info.param == "x86-64" ? "baseline" : info.param;
 }
 
-std::string
-replaced(std::string text,
-         const std::vector<std::pair<std::string, std::string>> &words) {
+std::string replaced(std::string text, const std::vector<std::pair<std::string, std::string>> &words) {
   for (auto &[from, to] : words)
     for (size_t at; (at = text.find(from)) != std::string::npos;)
       text.replace(at, from.size(), to);
   return text;
 }
 
-/// Softmax of the scores of one query over the visible keys; empty where none
-/// is.
-std::vector<double> softmax(int64_t keys, std::function<double(int64_t)> score,
-                            std::function<bool(int64_t)> visible) {
+/// Softmax of the scores of one query over the visible keys; empty where none is.
+std::vector<double> softmax(int64_t keys, std::function<double(int64_t)> score, std::function<bool(int64_t)> visible) {
   std::vector<double> weights(keys, 0);
   double maximum = -infinity, sum = 0;
   for (int64_t j = 0; j < keys; ++j)
@@ -65,11 +60,9 @@ struct Problem {
   Array<int32_t> keyMask;
 
   Problem(Sizes n, Options options)
-      : n(n), options(options), q(randomFloats(n.B * n.T * n.H * n.D, 1)),
-        k(randomFloats(n.B * n.S * n.Hk * n.D, 2)),
-        v(randomFloats(n.B * n.S * n.Hk * n.Dv, 3)),
-        bias(randomFloats(n.H * n.T * n.S, 4, 2)), mask(n.B * n.T * n.S, 1),
-        keyMask(n.B * n.S, 1) {
+      : n(n), options(options), q(randomFloats(n.B * n.T * n.H * n.D, 1)), k(randomFloats(n.B * n.S * n.Hk * n.D, 2)),
+        v(randomFloats(n.B * n.S * n.Hk * n.Dv, 3)), bias(randomFloats(n.H * n.T * n.S, 4, 2)),
+        mask(n.B * n.T * n.S, 1), keyMask(n.B * n.S, 1) {
     std::mt19937 generator(5);
     for (uint8_t &shown : mask)
       shown = generator() % 4 != 0;
@@ -81,13 +74,11 @@ struct Problem {
   }
 
   std::string text() const {
-    std::string ins = "%q, %k, %v", args = "%q: F, %k: F, %v: F",
-                types = "F, F, F",
-                shapes = "#transept.dims<[B, T, _H, _D]>, #transept.dims<[B, "
-                         "S, _Hk, _D]>, #transept.dims<[B, S, _Hk, _Dv]>",
+    std::string ins = "%q, %k, %v", args = "%q: F, %k: F, %v: F", types = "F, F, F",
+                shapes =
+                    "#transept.dims<[B, T, _H, _D]>, #transept.dims<[B, S, _Hk, _D]>, #transept.dims<[B, S, _Hk, _Dv]>",
                 attrs;
-    auto operand = [&](std::string name, std::string type, std::string shape,
-                       std::string attribute) {
+    auto operand = [&](std::string name, std::string type, std::string shape, std::string attribute) {
       ins += ", %" + name;
       args += ", %" + name + ": " + type;
       types += ", " + type;
@@ -101,8 +92,7 @@ struct Problem {
     if (options.mask)
       operand("mask", "!kernel.buffer<i1>", "[B, 1, T, S]", "hasMask");
     if (options.causal)
-      attrs += ", causalOffset = #transept.dim<" +
-               std::to_string(*options.causal) + ">";
+      attrs += ", causalOffset = #transept.dim<" + std::to_string(*options.causal) + ">";
     std::string outs = "%y";
     args += ", %y: F";
     types += ", F";
@@ -113,12 +103,10 @@ struct Problem {
       types += ", F";
       shapes += ", #transept.dims<[B, _H, T, S]>";
     }
-    std::string text =
-        "kernel.func @k symbols [\"B\", \"T\", \"S\"] from \"\" {\n^bb0(" +
-        args + "):\n  kernel.attend shapes [" + shapes + "] ins(" + ins +
-        ") outs(" + outs +
-        ") {scale = 0.3 : f32, softcap = _cap : f32, emptyRow = _empty : i64" +
-        attrs + "} : (" + types + ") -> ()\n}";
+    std::string text = "kernel.func @k symbols [\"B\", \"T\", \"S\"] from \"\" {\n^bb0(" + args +
+                       "):\n  kernel.attend shapes [" + shapes + "] ins(" + ins + ") outs(" + outs +
+                       ") {scale = 0.3 : f32, softcap = _cap : f32, emptyRow = _empty : i64" + attrs + "} : (" + types +
+                       ") -> ()\n}";
     return replaced(text, {{"_Hk", std::to_string(n.Hk)},
                            {"_H", std::to_string(n.H)},
                            {"_Dv", std::to_string(n.Dv)},
@@ -130,28 +118,23 @@ struct Problem {
   }
 
   bool visible(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    return (!options.causal || j <= i + *options.causal) &&
-           (!options.keyMask || keyMask[b * n.S + j]) &&
-           (!options.mask || mask[(b * n.T + i) * n.S + j]) &&
-           (!options.bias || bias[(h * n.T + i) * n.S + j] > -1e4);
+    return (!options.causal || j <= i + *options.causal) && (!options.keyMask || keyMask[b * n.S + j]) &&
+           (!options.mask || mask[(b * n.T + i) * n.S + j]) && (!options.bias || bias[(h * n.T + i) * n.S + j] > -1e4);
   }
 
   double score(int64_t b, int64_t h, int64_t i, int64_t j) const {
     double sum = 0;
     for (int64_t d = 0; d < n.D; ++d)
-      sum += double(q[((b * n.T + i) * n.H + h) * n.D + d]) *
-             k[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.D + d];
+      sum += double(q[((b * n.T + i) * n.H + h) * n.D + d]) * k[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.D + d];
     sum = sum * 0.3f + (options.bias ? bias[(h * n.T + i) * n.S + j] : 0);
-    return options.softcap ? options.softcap * std::tanh(sum / options.softcap)
-                           : sum;
+    return options.softcap ? options.softcap * std::tanh(sum / options.softcap) : sum;
   }
 
   struct Result {
     Array<float> y, p;
   };
   Result run(Kernels &kernels, int parts) const {
-    Result result{Array<float>(n.B * n.T * n.H * n.Dv),
-                  Array<float>(n.B * n.H * n.T * n.S)};
+    Result result{Array<float>(n.B * n.T * n.H * n.Dv), Array<float>(n.B * n.H * n.T * n.S)};
     std::vector<void *> buffers{q.data(), k.data(), v.data()};
     if (options.keyMask)
       buffers.push_back(keyMask.data());
@@ -172,19 +155,16 @@ struct Problem {
       for (int64_t h = 0; h < n.H; ++h)
         for (int64_t i = 0; i < n.T; ++i) {
           auto weights = softmax(
-              n.S, [&](int64_t j) { return score(b, h, i, j); },
-              [&](int64_t j) { return visible(b, h, i, j); });
+              n.S, [&](int64_t j) { return score(b, h, i, j); }, [&](int64_t j) { return visible(b, h, i, j); });
           bool none = weights.empty();
           if (none)
-            weights.assign(n.S,
-                           options.emptyRow == 0 ? 1.0 / double(n.S) : empty);
+            weights.assign(n.S, options.emptyRow == 0 ? 1.0 / double(n.S) : empty);
           for (int64_t j = 0; options.probabilities && j < n.S; ++j)
             near(result.p[((b * n.H + h) * n.T + i) * n.S + j], weights[j]);
           for (int64_t d = 0; d < n.Dv; ++d) {
             double sum = 0;
             for (int64_t j = 0; j < n.S; ++j)
-              sum += weights[j] *
-                     v[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.Dv + d];
+              sum += weights[j] * v[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.Dv + d];
             near(result.y[((b * n.T + i) * n.H + h) * n.Dv + d], sum);
           }
         }
@@ -198,13 +178,11 @@ struct Problem {
 };
 
 bool sameBits(const Array<float> &x, const Array<float> &y) {
-  return x.size() == y.size() &&
-         std::memcmp(x.data(), y.data(), x.size() * 4) == 0;
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * 4) == 0;
 }
 
 class Attend : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Attend, testing::ValuesIn(runnableLevels()),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Levels, Attend, testing::ValuesIn(runnableLevels()), nameOf);
 
 TEST_P(Attend, MatchesDoublePrecision) {
   std::vector<std::pair<Sizes, Options>> cases;
@@ -256,8 +234,7 @@ TEST_P(Attend, HiddenKeysChangeNoBit) {
   EXPECT_TRUE(sameBits(a.run(kernels, 1).y, b.run(kernels, 1).y));
 }
 
-// Later positions: a causal row is the same whatever follows, and however many
-// rows are computed with it.
+// Later positions: a causal row is the same whatever follows, and however many rows are computed with it.
 TEST_P(Attend, LaterPositionsChangeNoBit) {
   Options options;
   options.causal = 0;
@@ -295,13 +272,10 @@ TEST(AttendLevels, FusedLevelsAgreeInEveryBit) {
 //===- Rows against a cache
 //----------------------------------------------------------------------------------------===//
 
-// Positions of a row are spread over blocks as after beam search; what append
-// writes, attention reads.
+// Positions of a row are spread over blocks as after beam search; what append writes, attention reads.
 TEST_P(Attend, ReadsThePagedCache) {
-  const int64_t H = 4, Hk = 2, D = 20, Dv = 12, capacity = 96, rows = 3,
-                blocks = 24;
-  const int64_t keyOffset = 32, valueOffset = keyOffset + Hk * 16 * D,
-                E = valueOffset + Hk * 16 * Dv + 16;
+  const int64_t H = 4, Hk = 2, D = 20, Dv = 12, capacity = 96, rows = 3, blocks = 24;
+  const int64_t keyOffset = 32, valueOffset = keyOffset + Hk * 16 * D, E = valueOffset + Hk * 16 * Dv + 16;
   std::string text = replaced(R"(
 kernel.func @append symbols ["rows", "capacity", "blocks"] from "" {
 ^bb0(%k: F, %v: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %live: I):
@@ -327,9 +301,8 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
                                {"!32", "f32"}});
   Kernels kernels(text, GetParam());
   const int64_t length = 70;
-  Array<float> pool(blocks * E, notANumber),
-      keys = randomFloats(length * rows * Hk * D, 1),
-      values = randomFloats(length * rows * Hk * Dv, 2);
+  Array<float> pool(blocks * E, notANumber), keys = randomFloats(length * rows * Hk * D, 1),
+                                             values = randomFloats(length * rows * Hk * Dv, 2);
   Array<int32_t> table(rows * capacity, 0), live(1, 2);
   Array<int64_t> position(rows, 0);
   for (int64_t p = 0; p < length; ++p) {
@@ -338,19 +311,16 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
       table[r * capacity + p] = int32_t((p / 16 * rows + r) * 7 % blocks);
     }
     kernels.run(0,
-                {keys.begin() + p * rows * Hk * D,
-                 values.begin() + p * rows * Hk * Dv, pool.data(), table.data(),
+                {keys.begin() + p * rows * Hk * D, values.begin() + p * rows * Hk * Dv, pool.data(), table.data(),
                  position.data(), live.data()},
                 {rows, capacity, blocks}, 2);
   }
-  EXPECT_TRUE(std::isnan(pool[keyOffset - 1]) &&
-              std::isnan(pool[valueOffset + Hk * 16 * Dv]));
+  EXPECT_TRUE(std::isnan(pool[keyOffset - 1]) && std::isnan(pool[valueOffset + Hk * 16 * Dv]));
   Array<float> q = randomFloats(rows * H * D, 3);
   for (int64_t p : {0, 1, 15, 16, 63, 64, 69}) {
     Array<float> y(rows * H * Dv, -9.0f), split(rows * H * Dv, -9.0f);
     std::fill(position.begin(), position.end(), p);
-    std::vector<void *> buffers{q.data(),        pool.data(), table.data(),
-                                position.data(), y.data(),    live.data()};
+    std::vector<void *> buffers{q.data(), pool.data(), table.data(), position.data(), y.data(), live.data()};
     kernels.run(1, buffers, {rows, capacity, blocks});
     buffers[4] = split.data();
     kernels.run(1, buffers, {rows, capacity, blocks}, 5);
@@ -362,8 +332,7 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
             [&](int64_t j) {
               double sum = 0;
               for (int64_t d = 0; d < D; ++d)
-                sum += double(q[(r * H + h) * D + d]) *
-                       keys[((j * rows + r) * Hk + h / 2) * D + d];
+                sum += double(q[(r * H + h) * D + d]) * keys[((j * rows + r) * Hk + h / 2) * D + d];
               return sum * 0.5;
             },
             [](int64_t) { return true; });
@@ -391,23 +360,18 @@ kernel.func @attend symbols ["rows", "batch", "S"] from "" {
       {scale = 0.125 : f32, emptyRow = _policy : i64, hasKeyMask} : (F, F, F, !kernel.buffer<i32>, !kernel.buffer<i64>, F) -> ()
 }
 )",
-                                {{"_policy", std::to_string(policy)},
-                                 {"F", "!kernel.buffer<!32>"},
-                                 {"!32", "f32"}});
+                                {{"_policy", std::to_string(policy)}, {"F", "!kernel.buffer<!32>"}, {"!32", "f32"}});
     Kernels kernels(text, GetParam());
     for (int64_t S : {1, 30, 130}) {
-      Array<float> q = randomFloats(rows * H * D, 1),
-                   k = randomFloats(batch * S * H * D, 2, 2),
-                   v = randomFloats(batch * S * H * D, 3), y(rows * H * D),
-                   split(rows * H * D);
+      Array<float> q = randomFloats(rows * H * D, 1), k = randomFloats(batch * S * H * D, 2, 2),
+                   v = randomFloats(batch * S * H * D, 3), y(rows * H * D), split(rows * H * D);
       Array<int32_t> source(std::vector<int32_t>{2, 0, 0, 1, 2});
       Array<int64_t> mask(batch * S, 1);
       for (int64_t j = 0; j < S; ++j) {
         mask[S + j] = 0;                     // slot 1 shows nothing
         mask[2 * S + j] = j * 2 < S ? 7 : 0; // slot 2 is padded
       }
-      std::vector<void *> buffers{q.data(),      k.data(),    v.data(),
-                                  source.data(), mask.data(), y.data()};
+      std::vector<void *> buffers{q.data(), k.data(), v.data(), source.data(), mask.data(), y.data()};
       kernels.run(0, buffers, {rows, batch, S});
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t h = 0; h < H; ++h) {
@@ -417,15 +381,12 @@ kernel.func @attend symbols ["rows", "batch", "S"] from "" {
               [&](int64_t j) {
                 double sum = 0;
                 for (int64_t d = 0; d < D; ++d)
-                  sum += double(q[(r * H + h) * D + d]) *
-                         k[((slot * S + j) * H + h) * D + d];
+                  sum += double(q[(r * H + h) * D + d]) * k[((slot * S + j) * H + h) * D + d];
                 return sum * 0.125;
               },
               [&](int64_t j) { return mask[slot * S + j] != 0; });
           if (weights.empty())
-            weights.assign(S, policy == 0   ? 1.0 / double(S)
-                              : policy == 1 ? 0
-                                            : notANumber);
+            weights.assign(S, policy == 0 ? 1.0 / double(S) : policy == 1 ? 0 : notANumber);
           for (int64_t d = 0; d < D; ++d) {
             double sum = 0;
             for (int64_t j = 0; j < S; ++j)

@@ -12,27 +12,22 @@
 using namespace codegen_test;
 
 Bytes::Bytes(size_t size) : size(size) {
-  size_t total =
-      (size + TRANSEPT_BUFFER_SLACK + TRANSEPT_BUFFER_ALIGNMENT - 1) /
-      TRANSEPT_BUFFER_ALIGNMENT * TRANSEPT_BUFFER_ALIGNMENT;
-  base =
-      static_cast<char *>(std::aligned_alloc(TRANSEPT_BUFFER_ALIGNMENT, total));
+  size_t total = (size + TRANSEPT_BUFFER_SLACK + TRANSEPT_BUFFER_ALIGNMENT - 1) / TRANSEPT_BUFFER_ALIGNMENT *
+                 TRANSEPT_BUFFER_ALIGNMENT;
+  base = static_cast<char *>(std::aligned_alloc(TRANSEPT_BUFFER_ALIGNMENT, total));
   std::memset(base, 0xff, total);
 }
 
 Bytes::~Bytes() {
   for (size_t i = 0; base && i < TRANSEPT_BUFFER_SLACK; ++i)
     if (base[size + i] != char(0xff)) {
-      std::fprintf(stderr,
-                   "byte %zu behind a buffer of %zu bytes was written\n", i,
-                   size);
+      std::fprintf(stderr, "byte %zu behind a buffer of %zu bytes was written\n", i, size);
       std::abort();
     }
   std::free(base);
 }
 
-Array<float> codegen_test::randomFloats(size_t count, unsigned seed,
-                                        float bound) {
+Array<float> codegen_test::randomFloats(size_t count, unsigned seed, float bound) {
   Array<float> values(count);
   std::mt19937 generator(seed);
   for (float &value : values)
@@ -47,21 +42,16 @@ static void check(bool ok, const char *what) {
   std::abort();
 }
 
-mlir::OwningOpRef<mlir::ModuleOp>
-codegen_test::parseKernels(const std::string &text,
-                           mlir::MLIRContext &context) {
-  context
-      .loadDialect<mlir::kernel::KernelDialect, mlir::transept::TranseptDialect,
-                   mlir::arith::ArithDialect, mlir::math::MathDialect,
-                   mlir::scf::SCFDialect>();
+mlir::OwningOpRef<mlir::ModuleOp> codegen_test::parseKernels(const std::string &text, mlir::MLIRContext &context) {
+  context.loadDialect<mlir::kernel::KernelDialect, mlir::transept::TranseptDialect, mlir::arith::ArithDialect,
+                      mlir::math::MathDialect, mlir::scf::SCFDialect>();
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   check(bool(module), "parsing");
   check(succeeded(mlir::kernel::scheduleCpu(*module)), "schedule");
   return module;
 }
 
-Kernels::Kernels(const std::string &text, llvm::StringRef level)
-    : context(mlir::MLIRContext::Threading::DISABLED) {
+Kernels::Kernels(const std::string &text, llvm::StringRef level) : context(mlir::MLIRContext::Threading::DISABLED) {
   module = parseKernels(text, context);
   for (auto func : module->getOps<mlir::kernel::FuncOp>()) {
     Kernel kernel;
@@ -71,21 +61,15 @@ Kernels::Kernels(const std::string &text, llvm::StringRef level)
     kernel.scratch = *func.getScratch();
     kernels.push_back(kernel);
   }
-  auto object =
-      mlir::kernel::emitCpu(*module, *mlir::kernel::findCpuLevel(level));
+  auto object = mlir::kernel::emitCpu(*module, *mlir::kernel::findCpuLevel(level));
   check(succeeded(object), "emission");
   bytes = *object;
   file = memfd_create("kernels", 0);
-  check(write(file, bytes.data(), bytes.size()) == ssize_t(bytes.size()),
-        "writing");
-  library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
-                   RTLD_NOW | RTLD_LOCAL);
+  check(write(file, bytes.data(), bytes.size()) == ssize_t(bytes.size()), "writing");
+  library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   check(library, "loading");
-  table = static_cast<const transept_kernel_table *>(
-      dlsym(library, TRANSEPT_KERNEL_TABLE_SYMBOL));
-  check(table && table->abi_version == TRANSEPT_ABI_VERSION &&
-            table->count == kernels.size(),
-        "the kernel table");
+  table = static_cast<const transept_kernel_table *>(dlsym(library, TRANSEPT_KERNEL_TABLE_SYMBOL));
+  check(table && table->abi_version == TRANSEPT_ABI_VERSION && table->count == kernels.size(), "the kernel table");
 }
 
 Kernels::~Kernels() {
@@ -94,8 +78,7 @@ Kernels::~Kernels() {
   close(file);
 }
 
-void Kernels::run(unsigned index, std::vector<void *> buffers,
-                  std::vector<int64_t> sizes, int parts) {
+void Kernels::run(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int parts) {
   const Kernel &kernel = kernels.at(index);
   llvm::StringMap<int64_t> symbols;
   for (size_t i = 0; i < kernel.symbols.size(); ++i)
@@ -104,20 +87,16 @@ void Kernels::run(unsigned index, std::vector<void *> buffers,
   Bytes scratch(*mlir::transept::evaluate(kernel.scratch, symbols));
   transept_dispatch dispatch = {buffers.data(), sizes.data(), &error};
   for (int part = parts; part-- > 0;)
-    table->kernels[index](&dispatch, items * part / parts,
-                          items * (part + 1) / parts, scratch.data());
+    table->kernels[index](&dispatch, items * part / parts, items * (part + 1) / parts, scratch.data());
 }
 
 std::vector<std::string> codegen_test::runnableLevels() {
   std::vector<std::string> names;
   for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels()) {
-    if (level.name == "avx512" && !(__builtin_cpu_supports("avx512f") &&
-                                    __builtin_cpu_supports("avx512bw") &&
-                                    __builtin_cpu_supports("avx512dq") &&
-                                    __builtin_cpu_supports("avx512vl")))
+    if (level.name == "avx512" && !(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
       continue;
-    if (level.name == "avx2" &&
-        !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+    if (level.name == "avx2" && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
       continue;
     names.push_back(level.name.str());
   }
@@ -126,8 +105,6 @@ std::vector<std::string> codegen_test::runnableLevels() {
 
 std::vector<std::string> codegen_test::fusedLevels() {
   std::vector<std::string> names = runnableLevels();
-  llvm::erase_if(names, [](const std::string &name) {
-    return !mlir::kernel::findCpuLevel(name)->fusedMultiplyAdd;
-  });
+  llvm::erase_if(names, [](const std::string &name) { return !mlir::kernel::findCpuLevel(name)->fusedMultiplyAdd; });
   return names;
 }

@@ -1,5 +1,4 @@
-// Compiles kernel.func ops given as text, for a level that this processor has,
-// and runs them in this process.
+// Compiles kernel.func ops given as text, for a level that this processor has, and runs them in this process.
 #ifndef TRANSEPT_TESTS_UNIT_COMPILER_CODEGENHARNESS_H
 #define TRANSEPT_TESTS_UNIT_COMPILER_CODEGENHARNESS_H
 
@@ -12,15 +11,12 @@
 
 namespace codegen_test {
 
-/// Memory with the alignment and the slack of abi.h; the slack holds NaN bits,
-/// and writing to it is noticed.
+/// Memory with the alignment and the slack of abi.h; the slack holds NaN bits, and writing to it is noticed.
 class Bytes {
 public:
   explicit Bytes(size_t size);
   ~Bytes();
-  Bytes(Bytes &&other) : base(other.base), size(other.size) {
-    other.base = nullptr;
-  }
+  Bytes(Bytes &&other) : base(other.base), size(other.size) { other.base = nullptr; }
   Bytes(const Bytes &) = delete;
   void *data() const { return base; }
 
@@ -32,12 +28,8 @@ private:
 template <typename T> class Array : public Bytes {
 public:
   explicit Array(size_t count) : Bytes(count * sizeof(T)), count(count) {}
-  Array(size_t count, T value) : Array(count) {
-    std::fill(begin(), end(), value);
-  }
-  Array(const std::vector<T> &values) : Array(values.size()) {
-    std::copy(values.begin(), values.end(), begin());
-  }
+  Array(size_t count, T value) : Array(count) { std::fill(begin(), end(), value); }
+  Array(const std::vector<T> &values) : Array(values.size()) { std::copy(values.begin(), values.end(), begin()); }
   size_t size() const { return count; }
   T *begin() const { return static_cast<T *>(data()); }
   T *end() const { return begin() + count; }
@@ -51,8 +43,7 @@ private:
 Array<float> randomFloats(size_t count, unsigned seed, float bound = 1);
 
 /// The scheduled module of a text.
-mlir::OwningOpRef<mlir::ModuleOp> parseKernels(const std::string &text,
-                                               mlir::MLIRContext &context);
+mlir::OwningOpRef<mlir::ModuleOp> parseKernels(const std::string &text, mlir::MLIRContext &context);
 
 /// The kernels of a text, compiled for one level.
 class Kernels {
@@ -60,14 +51,10 @@ public:
   Kernels(const std::string &text, llvm::StringRef level);
   ~Kernels();
 
-  /// The items of kernel `index` for these sizes, in `parts` calls from the
-  /// last part to the first.
-  void run(unsigned index, std::vector<void *> buffers,
-           std::vector<int64_t> sizes, int parts = 1);
+  /// The items of kernel `index` for these sizes, in `parts` calls from the last part to the first.
+  void run(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int parts = 1);
   const std::string &object() const { return bytes; }
-  mlir::transept::DimAttr items(unsigned index) const {
-    return kernels.at(index).items;
-  }
+  mlir::transept::DimAttr items(unsigned index) const { return kernels.at(index).items; }
 
   transept_error_word error = {};
 
@@ -80,8 +67,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<Kernel> kernels;
   std::string bytes;
-  int file = -1; // open as long as the library is: dlopen knows libraries by
-                 // their path, which has its number
+  int file = -1; // open as long as the library is: dlopen knows libraries by their path, which has its number
   void *library = nullptr;
   const transept_kernel_table *table = nullptr;
 };

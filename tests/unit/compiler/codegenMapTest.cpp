@@ -9,10 +9,7 @@ namespace {
 
 class Map : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Levels, Map, testing::ValuesIn(runnableLevels()),
-                         [](const auto &info) {
-                           return info.param == "x86-64" ? "baseline"
-                                                         : info.param;
-                         });
+                         [](const auto &info) { return info.param == "x86-64" ? "baseline" : info.param; });
 
 TEST_P(Map, AddsARowToEveryRow) {
   Kernels kernels(R"(
@@ -32,8 +29,7 @@ kernel.func @k symbols ["rows"] from "" {
 })",
                   GetParam());
   int64_t rows = 5;
-  Array<float> x = randomFloats(rows * 37, 1), b = randomFloats(37, 2),
-               y(rows * 37);
+  Array<float> x = randomFloats(rows * 37, 1), b = randomFloats(37, 2), y(rows * 37);
   kernels.run(0, {x.data(), b.data(), y.data()}, {rows}, 3);
   for (int64_t i = 0; i < rows * 37; ++i)
     EXPECT_EQ(y[i], std::max(0.0f, x[i] + b[i % 37]));
@@ -107,8 +103,7 @@ kernel.func @k symbols ["n", "m"] from "" {
   }
 }
 
-// Positions as values, i1 as bytes, integers of several widths, dimensions of
-// size one.
+// Positions as values, i1 as bytes, integers of several widths, dimensions of size one.
 TEST_P(Map, MixesTypes) {
   Kernels kernels(R"(
 kernel.func @k symbols ["n"] from "" {
@@ -156,8 +151,7 @@ kernel.func @k symbols ["n"] from "" {
   }
 }
 
-// Adjacent dimensions become one: seen by the number of items, which follows
-// from long chunks.
+// Adjacent dimensions become one: seen by the number of items, which follows from long chunks.
 TEST(MapSchedule, MergesDimensions) {
   mlir::MLIRContext context;
   Kernels kernels(R"(
@@ -174,8 +168,7 @@ kernel.func @k symbols ["a", "b"] from "" {
   } : (!kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<f32>) -> ()
 })",
                   runnableLevels().front());
-  EXPECT_EQ(mlir::transept::toString(kernels.items(0)),
-            "floordiv(3 * a * b + 1023, 1024)");
+  EXPECT_EQ(mlir::transept::toString(kernels.items(0)), "floordiv(3 * a * b + 1023, 1024)");
   Array<float> x = randomFloats(7 * 100 * 3, 1), s(1, 3.0f), y(7 * 100 * 3);
   kernels.run(0, {x.data(), s.data(), y.data()}, {7, 100}, 2);
   for (size_t i = 0; i < x.size(); ++i)

@@ -1,5 +1,5 @@
-// Elementary functions: errors against the C library in double precision, the
-// same bits for scalars, vectors and levels.
+// Elementary functions: errors against the C library in double precision, the same bits for scalars, vectors and
+// levels.
 #include "tests/unit/compiler/codegenHarness.h"
 #include <cmath>
 #include <cstring>
@@ -12,25 +12,16 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-/// y = op(x) for vectors, z the same one element at a time (every second
-/// element of a wider row).
+/// y = op(x) for vectors, z the same one element at a time (every second element of a wider row).
 std::string unaryText(const std::string &op, const std::string &type) {
   std::string buffer = "!kernel.buffer<" + type + ">";
-  auto func = [&](const std::string &name, const std::string &shape,
-                  const std::string &place) {
-    return "kernel.func @" + name +
-           " symbols [\"n\"] from \"\" {\n^bb0(%x: " + buffer +
-           ", %y: " + buffer +
-           "):\n  kernel.map domain [#transept.dim<n>] shapes "
-           "[#transept.dims<" +
-           shape +
-           ">, #transept.dims<[n]>] ins(%x) outs(%y) {\n  ^bb1(%i: index, "
-           "%xa: " +
-           buffer +
-           "):\n    %c0 = arith.constant 0 : index\n    %0 = kernel.load %xa[" +
-           place + "] : " + buffer + " -> " + type + "\n    %1 = math." + op +
-           " %0 : " + type + "\n    kernel.yield %1 : " + type + "\n  } : (" +
-           buffer + ", " + buffer + ") -> ()\n}\n";
+  auto func = [&](const std::string &name, const std::string &shape, const std::string &place) {
+    return "kernel.func @" + name + " symbols [\"n\"] from \"\" {\n^bb0(%x: " + buffer + ", %y: " + buffer +
+           "):\n  kernel.map domain [#transept.dim<n>] shapes [#transept.dims<" + shape +
+           ">, #transept.dims<[n]>] ins(%x) outs(%y) {\n  ^bb1(%i: index, %xa: " + buffer +
+           "):\n    %c0 = arith.constant 0 : index\n    %0 = kernel.load %xa[" + place + "] : " + buffer + " -> " +
+           type + "\n    %1 = math." + op + " %0 : " + type + "\n    kernel.yield %1 : " + type + "\n  } : (" + buffer +
+           ", " + buffer + ") -> ()\n}\n";
   };
   return func("vectors", "[n]", "%i") + func("scalars", "[n, 2]", "%i, %c0");
 }
@@ -39,12 +30,9 @@ std::string unaryText(const std::string &op, const std::string &type) {
 double error(float value, double expected) {
   if (std::isnan(expected) || std::isnan(value))
     return std::isnan(expected) == std::isnan(value) ? 0 : 1e30;
-  if (std::isinf(value) ||
-      std::fabs(expected) > std::numeric_limits<float>::max())
+  if (std::isinf(value) || std::fabs(expected) > std::numeric_limits<float>::max())
     return value == float(expected) ? 0 : 1e30;
-  double unit = std::fabs(expected) < 1.1754944e-38
-                    ? 1.4e-45
-                    : std::ldexp(1.0, std::ilogb(expected) - 23);
+  double unit = std::fabs(expected) < 1.1754944e-38 ? 1.4e-45 : std::ldexp(1.0, std::ilogb(expected) - 23);
   return std::fabs(double(value) - expected) / unit;
 }
 
@@ -87,20 +75,16 @@ const Function functions[] = {
 };
 
 class Math : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Math, testing::ValuesIn(runnableLevels()),
-                         [](const auto &info) {
-                           return info.param == "x86-64"
-                                      ? std::string("baseline")
-                                      : info.param;
-                         });
+INSTANTIATE_TEST_SUITE_P(Levels, Math, testing::ValuesIn(runnableLevels()), [](const auto &info) {
+  return info.param == "x86-64" ? std::string("baseline") : info.param;
+});
 
 TEST_P(Math, IsAccurateAndTheSameForScalars) {
   std::string all;
   for (const Function &function : functions)
     all += unaryText(function.op, "f32");
   std::string text;
-  for (size_t i = 0, at = 0; (at = all.find("@", i)) != std::string::npos;
-       i = at + 1)
+  for (size_t i = 0, at = 0; (at = all.find("@", i)) != std::string::npos; i = at + 1)
     text += all.substr(i, at + 1 - i) + "k" + std::to_string(at);
   text += all.substr(all.rfind('@') + 1);
   Kernels kernels(text, GetParam());
@@ -118,12 +102,9 @@ TEST_P(Math, IsAccurateAndTheSameForScalars) {
       if (i % 3 == 0)
         x[i] = float(function.low + (double(function.high) - function.low) * t);
       else if (i % 3 == 1)
-        x[i] =
-            float(std::ldexp(generator() % 2 ? t : -t, -int(generator() % 40)));
+        x[i] = float(std::ldexp(generator() % 2 ? t : -t, -int(generator() % 40)));
     }
-    const float special[] = {0.0f,          -0.0f, infinity, -infinity,
-                             std::nanf(""), 1.0f,  -1.0f,    0.5f,
-                             -0.5f,         2.5f,  3.4e38f};
+    const float special[] = {0.0f, -0.0f, infinity, -infinity, std::nanf(""), 1.0f, -1.0f, 0.5f, -0.5f, 2.5f, 3.4e38f};
     std::copy(std::begin(special), std::end(special), x.begin());
     for (int64_t i = 0; i < n; ++i)
       wide[2 * i] = x[i];
@@ -134,11 +115,9 @@ TEST_P(Math, IsAccurateAndTheSameForScalars) {
     float where = 0;
     for (int64_t i = 0; i < n; ++i) {
       // Outside, only that infinities and NaN are what they should be.
-      bool bounded = (x[i] >= function.low && x[i] <= function.high) ||
-                     i < int64_t(std::size(special));
-      bool turns = function.op == std::string("sin") ||
-                   function.op == std::string("cos") ||
-                   function.op == std::string("tan");
+      bool bounded = (x[i] >= function.low && x[i] <= function.high) || i < int64_t(std::size(special));
+      bool turns =
+          function.op == std::string("sin") || function.op == std::string("cos") || function.op == std::string("tan");
       if (!bounded && (turns || std::isfinite(function.reference(x[i]))))
         continue;
       if (turns && std::fabs(x[i]) > 1e30)
@@ -149,16 +128,14 @@ TEST_P(Math, IsAccurateAndTheSameForScalars) {
         where = x[i];
       }
     }
-    EXPECT_LE(worst, fused ? function.units : function.units * 2)
-        << function.op << " of " << where;
+    EXPECT_LE(worst, fused ? function.units : function.units * 2) << function.op << " of " << where;
     RecordProperty(function.op, std::to_string(worst));
   }
 }
 
 TEST(MathLevels, FusedLevelsAgreeInEveryBit) {
   Array<float> x = randomFloats(4000, 3, 30);
-  for (const char *op :
-       {"exp", "log1p", "tanh", "erf", "sin", "cos", "atan", "asinh"}) {
+  for (const char *op : {"exp", "log1p", "tanh", "erf", "sin", "cos", "atan", "asinh"}) {
     std::vector<float> first;
     for (const std::string &level : fusedLevels()) {
       Kernels kernels(unaryText(op, "f32"), level);
@@ -177,19 +154,15 @@ TEST_P(Math, IsAccurateInDouble) {
     const int64_t n = 3000;
     Array<double> x(n), y(n);
     std::mt19937 generator(1);
-    double low = std::max<double>(function.low, -700),
-           high = std::min<double>(function.high, 700);
+    double low = std::max<double>(function.low, -700), high = std::min<double>(function.high, 700);
     for (double &value : x)
       value = low + (high - low) * double(generator()) / double(UINT32_MAX);
     kernels.run(0, {x.data(), y.data()}, {n});
     // asin, acos, atan have the coefficients of f32.
-    bool single = std::string(function.op).rfind('a', 0) == 0 &&
-                  std::string(function.op).back() != 'h';
+    bool single = std::string(function.op).rfind('a', 0) == 0 && std::string(function.op).back() != 'h';
     for (int64_t i = 0; i < n; ++i) {
       double expected = function.reference(x[i]);
-      ASSERT_NEAR(y[i], expected,
-                  (single ? 1e-7 : 1e-12) * std::max(1.0, std::fabs(expected)))
-          << function.op << x[i];
+      ASSERT_NEAR(y[i], expected, (single ? 1e-7 : 1e-12) * std::max(1.0, std::fabs(expected))) << function.op << x[i];
     }
   }
 }
@@ -210,12 +183,10 @@ kernel.func @k symbols ["n"] from "" {
 })";
   Kernels kernels(text, GetParam());
   const float nan = std::nanf("");
-  const float values[] = {0.0f,   -0.0f,  1.0f,     -1.0f,     2.0f, -2.0f,
-                          0.5f,   -0.5f,  3.0f,     -3.0f,     2.5f, 1e10f,
-                          -1e10f, 1e-20f, infinity, -infinity, nan};
+  const float values[] = {0.0f,  -0.0f, 1.0f,  -1.0f,  2.0f,   -2.0f,    0.5f,      -0.5f, 3.0f,
+                          -3.0f, 2.5f,  1e10f, -1e10f, 1e-20f, infinity, -infinity, nan};
   const int64_t count = std::size(values), n = count * count + 2000;
-  Array<float> x = randomFloats(n, 1, 20), e = randomFloats(n, 2, 10), y(n),
-               z(n), a(n);
+  Array<float> x = randomFloats(n, 1, 20), e = randomFloats(n, 2, 10), y(n), z(n), a(n);
   for (int64_t i = 0; i < count * count; ++i) {
     x[i] = values[i / count];
     e[i] = values[i % count];
@@ -225,14 +196,12 @@ kernel.func @k symbols ["n"] from "" {
     double power = std::pow(double(x[i]), double(e[i]));
     if (std::fabs(power) < 3.4e38 || std::isinf(power) || std::isnan(power))
       EXPECT_LE(error(y[i], power), 1) << x[i] << " to the " << e[i];
-    EXPECT_EQ(std::signbit(y[i]),
-              std::isnan(power) ? std::signbit(y[i]) : std::signbit(power))
+    EXPECT_EQ(std::signbit(y[i]), std::isnan(power) ? std::signbit(y[i]) : std::signbit(power))
         << x[i] << " to the " << e[i];
     double rest = std::fmod(double(x[i]), double(e[i]));
     if (std::isnan(rest) || std::fabs(x[i] / e[i]) < 1e8)
       EXPECT_LE(error(z[i], rest), 0) << x[i] << " mod " << e[i];
-    EXPECT_LE(error(a[i], std::atan2(double(x[i]), double(e[i]))), 4)
-        << x[i] << " over " << e[i];
+    EXPECT_LE(error(a[i], std::atan2(double(x[i]), double(e[i]))), 4) << x[i] << " over " << e[i];
   }
 }
 
@@ -263,8 +232,8 @@ kernel.func @k symbols ["n"] from "" {
     h[i] = uint16_t(i);
     uint32_t bits = uint32_t(generator());
     if (i % 2) // near what f16 holds, ties included
-      bits = (bits & 0x80000000) | (uint32_t(100 + bits % 46) << 23) |
-             (bits >> 4 & 0x7ff000) | (i % 3 ? 0 : bits & 0xfff);
+      bits =
+          (bits & 0x80000000) | (uint32_t(100 + bits % 46) << 23) | (bits >> 4 & 0x7ff000) | (i % 3 ? 0 : bits & 0xfff);
     std::memcpy(&x[i], &bits, 4);
   }
   kernels.run(0, {h.data(), x.data(), y.data(), z.data(), d.data()}, {n});
@@ -275,16 +244,10 @@ kernel.func @k symbols ["n"] from "" {
   };
   for (int64_t i = 0; i < n; ++i) {
     float expected = float(value(h[i]));
-    ASSERT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected)))
-        << i;
-    _Float16 narrow = _Float16(x[i]),
-             fromDouble = _Float16(double(x[i]) * 1.0000000001);
-    ASSERT_TRUE(value(z[i]) == narrow ||
-                (std::isnan(x[i]) && std::isnan(float(value(z[i])))))
-        << x[i];
-    ASSERT_TRUE(value(d[i]) == fromDouble ||
-                (std::isnan(x[i]) && std::isnan(float(value(d[i])))))
-        << x[i];
+    ASSERT_TRUE(y[i] == expected || (std::isnan(y[i]) && std::isnan(expected))) << i;
+    _Float16 narrow = _Float16(x[i]), fromDouble = _Float16(double(x[i]) * 1.0000000001);
+    ASSERT_TRUE(value(z[i]) == narrow || (std::isnan(x[i]) && std::isnan(float(value(z[i]))))) << x[i];
+    ASSERT_TRUE(value(d[i]) == fromDouble || (std::isnan(x[i]) && std::isnan(float(value(d[i]))))) << x[i];
   }
 }
 

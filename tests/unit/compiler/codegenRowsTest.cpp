@@ -1,5 +1,4 @@
-// kernel.contract and kernel.rows: values by plain C++ in the stated order of
-// additions.
+// kernel.contract and kernel.rows: values by plain C++ in the stated order of additions.
 #include "tests/unit/compiler/codegenHarness.h"
 #include <cmath>
 #include <gtest/gtest.h>
@@ -25,8 +24,7 @@ template <typename F> float sumOfLanes(int64_t length, F element) {
 }
 
 /// Panels of 64 columns from a matrix [k, n], padded with zeros.
-Array<float> pack(const Array<float> &matrix, int64_t k,
-                  std::vector<int64_t> parts) {
+Array<float> pack(const Array<float> &matrix, int64_t k, std::vector<int64_t> parts) {
   std::vector<float> packed;
   int64_t all = 0, first = 0;
   for (int64_t part : parts)
@@ -42,11 +40,9 @@ Array<float> pack(const Array<float> &matrix, int64_t k,
 }
 
 class Contract : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Contract, testing::ValuesIn(runnableLevels()),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Levels, Contract, testing::ValuesIn(runnableLevels()), nameOf);
 
-// Two parts with ragged widths, bias, an activation, a residual; every number
-// of rows that tiles distinguish.
+// Two parts with ragged widths, bias, an activation, a residual; every number of rows that tiles distinguish.
 TEST_P(Contract, IsOneChainOfMultiplyAddsPerElement) {
   Kernels kernels(R"(
 kernel.func @k symbols ["rows"] from "" {
@@ -70,26 +66,19 @@ kernel.func @k symbols ["rows"] from "" {
                   GetParam());
   bool fused = GetParam() != "x86-64";
   const int64_t k = 23, n = 105;
-  Array<float> w = randomFloats(k * n, 2), b = randomFloats(100, 3),
-               packed = pack(w, k, {100, 5});
+  Array<float> w = randomFloats(k * n, 2), b = randomFloats(100, 3), packed = pack(w, k, {100, 5});
   for (int64_t rows : {0, 1, 2, 3, 4, 5, 6, 7, 8, 13, 97, 200}) {
-    Array<float> x = randomFloats(rows * k, 1), r = randomFloats(rows * 5, 4),
-                 y(rows * 100), z(rows * 5);
-    kernels.run(
-        0, {x.data(), packed.data(), b.data(), r.data(), y.data(), z.data()},
-        {rows}, 3);
+    Array<float> x = randomFloats(rows * k, 1), r = randomFloats(rows * 5, 4), y(rows * 100), z(rows * 5);
+    kernels.run(0, {x.data(), packed.data(), b.data(), r.data(), y.data(), z.data()}, {rows}, 3);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < n; ++j) {
         float sum = 0;
         for (int64_t l = 0; l < k; ++l)
-          sum = fused ? std::fma(x[i * k + l], w[l * n + j], sum)
-                      : sum + x[i * k + l] * w[l * n + j];
+          sum = fused ? std::fma(x[i * k + l], w[l * n + j], sum) : sum + x[i * k + l] * w[l * n + j];
         if (j < 100)
-          ASSERT_EQ(y[i * 100 + j], std::max(0.0f, sum + b[j]))
-              << rows << " " << i << " " << j;
+          ASSERT_EQ(y[i * 100 + j], std::max(0.0f, sum + b[j])) << rows << " " << i << " " << j;
         else
-          ASSERT_EQ(z[i * 5 + j - 100], sum + r[i * 5 + j - 100])
-              << rows << " " << i << " " << j;
+          ASSERT_EQ(z[i * 5 + j - 100], sum + r[i * 5 + j - 100]) << rows << " " << i << " " << j;
       }
   }
 }
@@ -114,8 +103,7 @@ kernel.func @k symbols ["rows"] from "" {
 }
 
 class Rows : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Levels, Rows, testing::ValuesIn(runnableLevels()),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Levels, Rows, testing::ValuesIn(runnableLevels()), nameOf);
 
 // A layer norm without scale that also returns its means.
 TEST_P(Rows, ReducesInLanesAndMaps) {
@@ -162,10 +150,7 @@ kernel.func @k symbols ["rows", "n"] from "" {
     for (int64_t i = 0; i < rows; ++i) {
       const float *row = x.begin() + i * n;
       float mean = sumOfLanes(n, [&](int64_t j) { return row[j]; }) / float(n);
-      float variance =
-          sumOfLanes(
-              n, [&](int64_t j) { return (row[j] - mean) * (row[j] - mean); }) /
-          float(n);
+      float variance = sumOfLanes(n, [&](int64_t j) { return (row[j] - mean) * (row[j] - mean); }) / float(n);
       float scale = 1 / std::sqrt(variance);
       EXPECT_EQ(m[i], mean) << n;
       for (int64_t j = 0; n > 1 && j < n; ++j)
@@ -174,8 +159,7 @@ kernel.func @k symbols ["rows", "n"] from "" {
   }
 }
 
-// Reductions of integers, and one whose elements are strided (one at a time,
-// but in the same lanes).
+// Reductions of integers, and one whose elements are strided (one at a time, but in the same lanes).
 TEST_P(Rows, ReducesStridedAndIntegers) {
   Kernels kernels(R"(
 kernel.func @k symbols ["rows", "n"] from "" {
@@ -206,8 +190,7 @@ kernel.func @k symbols ["rows", "n"] from "" {
   kernels.run(0, {x.data(), t.data(), s.data(), a.data()}, {rows, n});
   for (int64_t i = 0; i < rows; ++i) {
     EXPECT_EQ(s[i], sumOfLanes(n, [&](int64_t j) { return x[j * rows + i]; }));
-    EXPECT_EQ(a[i],
-              *std::max_element(t.begin() + i * n, t.begin() + (i + 1) * n));
+    EXPECT_EQ(a[i], *std::max_element(t.begin() + i * n, t.begin() + (i + 1) * n));
   }
 }
 

@@ -12,13 +12,9 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
 class SearchHead : public testing::TestWithParam<std::string> {};
-INSTANTIATE_TEST_SUITE_P(Levels, SearchHead,
-                         testing::ValuesIn(runnableLevels()),
-                         [](const auto &info) {
-                           return info.param == "x86-64"
-                                      ? std::string("baseline")
-                                      : info.param;
-                         });
+INSTANTIATE_TEST_SUITE_P(Levels, SearchHead, testing::ValuesIn(runnableLevels()), [](const auto &info) {
+  return info.param == "x86-64" ? std::string("baseline") : info.param;
+});
 
 const char *text = R"(
 kernel.func @k symbols ["rows", "specials", "topk"] from "" {
@@ -41,19 +37,15 @@ TEST_P(SearchHead, FindsTheBestOutsideTheSpecialSet) {
     for (int64_t j = 1024; j < 2048; ++j)
       original[3 * V + j] = -infinity; // a block without candidates
     std::copy(original.begin(), original.end(), logits.begin());
-    Array<int32_t> special(
-        std::vector<int32_t>{0, 7, 2499, 5, 1024, -1, -1, -1, -1, 3, 4, 2048});
-    Array<float> maxima(rows * VB), sums(rows * VB), values(rows * VB * topk),
-        raw(rows * specials, -9.0f);
+    Array<int32_t> special(std::vector<int32_t>{0, 7, 2499, 5, 1024, -1, -1, -1, -1, 3, 4, 2048});
+    Array<float> maxima(rows * VB), sums(rows * VB), values(rows * VB * topk), raw(rows * specials, -9.0f);
     Array<int32_t> tokens(rows * VB * topk);
     kernels.run(0,
-                {logits.data(), special.data(), maxima.data(), sums.data(),
-                 values.data(), tokens.data(), raw.data()},
+                {logits.data(), special.data(), maxima.data(), sums.data(), values.data(), tokens.data(), raw.data()},
                 {rows, specials, topk}, 3);
     for (int64_t r = 0; r < rows; ++r) {
       auto isSpecial = [&](int64_t token) {
-        return std::count(special.begin() + r * specials,
-                          special.begin() + (r + 1) * specials, token) > 0;
+        return std::count(special.begin() + r * specials, special.begin() + (r + 1) * specials, token) > 0;
       };
       for (int64_t s = 0; s < specials; ++s)
         if (int32_t token = special[r * specials + s]; token >= 0)
@@ -71,14 +63,11 @@ TEST_P(SearchHead, FindsTheBestOutsideTheSpecialSet) {
             order.push_back(j);
         }
         EXPECT_NEAR(sums[r * VB + b], sum, 1e-5 * sum);
-        std::stable_sort(order.begin(), order.end(),
-                         [&](int64_t x, int64_t y) { return row[x] > row[y]; });
+        std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return row[x] > row[y]; });
         for (int64_t i = 0; i < topk; ++i) {
           bool there = i < int64_t(order.size());
-          ASSERT_EQ(tokens[(r * VB + b) * topk + i], there ? order[i] : -1)
-              << r << " " << b << " " << i;
-          ASSERT_EQ(values[(r * VB + b) * topk + i],
-                    there ? row[order[i]] : -infinity);
+          ASSERT_EQ(tokens[(r * VB + b) * topk + i], there ? order[i] : -1) << r << " " << b << " " << i;
+          ASSERT_EQ(values[(r * VB + b) * topk + i], there ? row[order[i]] : -infinity);
         }
       }
     }
@@ -89,18 +78,14 @@ TEST_P(SearchHead, ShowsWhatIsNotFinite) {
   Kernels kernels(text, GetParam());
   for (float bad : {infinity, std::numeric_limits<float>::quiet_NaN()})
     for (int64_t place : {0, 17, 2048, 2499}) {
-      Array<float> logits = randomFloats(2500, 1), maxima(3), sums(3),
-                   values(3), raw(1);
+      Array<float> logits = randomFloats(2500, 1), maxima(3), sums(3), values(3), raw(1);
       Array<int32_t> special(1, -1), tokens(3);
       logits[place] = bad;
       kernels.run(0,
-                  {logits.data(), special.data(), maxima.data(), sums.data(),
-                   values.data(), tokens.data(), raw.data()},
+                  {logits.data(), special.data(), maxima.data(), sums.data(), values.data(), tokens.data(), raw.data()},
                   {1, 1, 1});
       for (int64_t b = 0; b < 3; ++b)
-        EXPECT_EQ(std::isfinite(maxima[b]) && std::isfinite(sums[b]),
-                  b != place / 1024)
-            << place;
+        EXPECT_EQ(std::isfinite(maxima[b]) && std::isfinite(sums[b]), b != place / 1024) << place;
     }
 }
 
