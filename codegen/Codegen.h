@@ -25,8 +25,8 @@ struct CpuLevel {
   bool roundInstruction;
   /// Conversion from and to f16 is one instruction.
   bool halfConversion;
-  /// The largest register tile of a matrix product: rows, and columns (a multiple of 16).
-  int64_t tileRows, tileColumns;
+  /// Vectors of 16 f32 that fit into the registers, and the most rows of a register tile of a matrix product.
+  int64_t registers, tileRows;
 };
 
 /// All levels, best first.

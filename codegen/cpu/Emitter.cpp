@@ -264,6 +264,20 @@ Emitter::Carried Emitter::forLoop(Value from, Value to, int64_t step, ValueRange
   return Carried(loop.getResults());
 }
 
+Emitter::Carried Emitter::whileLoop(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
+                                    llvm::function_ref<Carried(ValueRange)> body) {
+  auto loop = b.create<scf::WhileOp>(loc, init.getTypes(), init);
+  OpBuilder::InsertionGuard guard(b);
+  SmallVector<Location> locations(init.size(), loc);
+  Block *before = b.createBlock(&loop.getBefore(), {}, init.getTypes(), locations);
+  Value goesOn = condition(before->getArguments());
+  b.create<scf::ConditionOp>(loc, goesOn, before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, init.getTypes(), locations);
+  Carried next = body(after->getArguments());
+  b.create<scf::YieldOp>(loc, next);
+  return Carried(loop.getResults());
+}
+
 void Emitter::ifThen(Value condition, llvm::function_ref<void()> then) {
   auto branch = b.create<scf::IfOp>(loc, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);

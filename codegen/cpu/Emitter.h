@@ -108,6 +108,9 @@ public:
   using Carried = SmallVector<Value>;
   Carried forLoop(Value from, Value to, int64_t step, ValueRange init,
                   llvm::function_ref<Carried(Value, ValueRange)> body);
+  /// Repeats `body` while `condition` holds; both get the carried values.
+  Carried whileLoop(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
+                    llvm::function_ref<Carried(ValueRange)> body);
   void ifThen(Value condition, llvm::function_ref<void()> then);
   void ifElse(Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
   /// Full groups of 16 positions from `from` on, then the rest: `body` gets the first position of a group and, for the

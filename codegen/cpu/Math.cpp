@@ -60,8 +60,9 @@ Num powerOfTwo(Num n, const Precision &p) { return ((n + n.likeInteger(p.bias)) 
 Value cpu::emitExp(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);
-  Num zero = x < p.expLow;
-  Num bounded = select(x > p.expHigh, p.expHigh, select(zero, p.expLow, x));
+  // Two instructions, maximum and minimum, that keep NaN.
+  Num zero = x < p.expLow, raised = select(zero, p.expLow, x);
+  Num bounded = select(raised > p.expHigh, p.expHigh, raised);
   auto [n, r] = reduceByLn2(bounded);
   Num y = (expTail(r) + r) + 1.0;
   // Two factors, so that results below the normal range are rounded once.

@@ -75,7 +75,7 @@ private:
   /// last key it is taken again.
   void multiplyKeys(Value from, Value count) {
     // As many sums as registers hold; the additions of a key are the same for any number.
-    const int64_t together = e.level.tileColumns == panelColumns ? lanes : 4;
+    const int64_t together = e.level.registers > lanes ? lanes : 4;
     e.forLoop(e.index(0), count, together, [&](Value position) {
       SmallVector<Value> pointers, sums(together, e.number(vf32, 0));
       for (int64_t i = 0; i < together; ++i) {

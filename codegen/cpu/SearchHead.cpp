@@ -3,12 +3,74 @@
 
 #include "codegen/cpu/Math.h"
 #include "codegen/cpu/Schedule.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
 using namespace mlir::transept;
+
+namespace {
+
+struct Candidates {
+  Value logits, from, to;     // tokens [from, to) of a row
+  Value values, tokens, topk; // where the best go, in order
+};
+
+/// Sixteen logits; behind the last token, -inf.
+Value logitGroup(Emitter &e, Value row, Value at, Value to) {
+  Value loaded = e.load(e.pointer(row, at, e.f32()), e.vf32());
+  return e.select(e.lanesBelow(e.sub(to, at)), loaded, e.number(e.vf32(), -std::numeric_limits<double>::infinity()));
+}
+
+/// Inserts a token that beats the last candidate: behind those that are not smaller, so that earlier tokens win ties.
+void insert(Emitter &e, const Candidates &c, Value logit, Value token) {
+  Type i32 = e.b.getI32Type();
+  Value last = e.sub(c.topk, e.index(1));
+  Value place = e.whileLoop(
+      {last},
+      [&](ValueRange at) {
+        // The first place has nothing above it; reading it twice is harmless.
+        Value above = e.maximum(e.sub(at[0], e.index(1)), e.index(0));
+        Value larger =
+            e.compare(arith::CmpFPredicate::OGT, logit, e.load(e.pointer(c.values, above, e.f32()), e.f32()));
+        Value inside = e.compare(arith::CmpIPredicate::sgt, at[0], e.index(0));
+        return e.b.create<arith::AndIOp>(e.loc, inside, larger).getResult();
+      },
+      [&](ValueRange at) {
+        Value above = e.sub(at[0], e.index(1));
+        e.store(e.load(e.pointer(c.values, above, e.f32()), e.f32()), e.pointer(c.values, at[0], e.f32()));
+        e.store(e.load(e.pointer(c.tokens, above, i32), i32), e.pointer(c.tokens, at[0], i32));
+        return Emitter::Carried{above};
+      })[0];
+  e.store(logit, e.pointer(c.values, place, e.f32()));
+  e.store(e.castIndex(token, i32), e.pointer(c.tokens, place, i32));
+}
+
+/// Looks closely only at groups with a logit above the last candidate.
+void insertCandidates(Emitter &e, const Candidates &c) {
+  Value last = e.pointer(c.values, e.sub(c.topk, e.index(1)), e.f32());
+  Type mask = e.b.getIntegerType(lanes);
+  e.forLoop(c.from, c.to, lanes, [&](Value at) {
+    Value threshold = e.broadcast(e.load(last, e.f32()));
+    Value above = e.compare(arith::CmpFPredicate::OGT, logitGroup(e, c.logits, at, c.to), threshold);
+    Value bits = e.b.create<LLVM::BitcastOp>(e.loc, mask, above);
+    e.whileLoop(
+        {bits}, [&](ValueRange left) { return e.compare(arith::CmpIPredicate::ne, left[0], e.integer(mask, 0)); },
+        [&](ValueRange left) {
+          Value lane = e.b.create<arith::IndexCastUIOp>(e.loc, e.b.getIndexType(),
+                                                        e.b.create<math::CountTrailingZerosOp>(e.loc, left[0]));
+          Value token = e.add(at, lane), logit = e.load(e.pointer(c.logits, token, e.f32()), e.f32());
+          e.ifThen(e.compare(arith::CmpFPredicate::OGT, logit, e.load(last, e.f32())),
+                   [&] { insert(e, c, logit, token); });
+          Value without = e.b.create<arith::AndIOp>(e.loc, left[0], e.sub(left[0], e.integer(mask, 1)));
+          return Emitter::Carried{without};
+        });
+  });
+}
+
+} // namespace
 
 LogicalResult cpu::emitSearchHead(Emitter &e, SearchHeadOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
@@ -28,10 +90,7 @@ LogicalResult cpu::emitSearchHead(Emitter &e, SearchHeadOp op) {
     Value from = e.mul(block, e.index(blockSize)), to = e.minimum(e.add(from, e.index(blockSize)), e.index(vocabulary));
     Value row = e.pointer(logits, e.mul(r, e.index(vocabulary)), e.f32());
     Value low = e.number(e.vf32(), -infinity);
-    auto group = [&](Value at) {
-      Value loaded = e.load(e.pointer(row, at, e.f32()), e.vf32());
-      return e.select(e.lanesBelow(e.sub(to, at)), loaded, low);
-    };
+    auto group = [&](Value at) { return logitGroup(e, row, at, to); };
     Value best = e.forLoop(from, to, lanes, ValueRange{low}, [&](Value at, ValueRange sofar) {
       return Emitter::Carried{e.b.create<arith::MaximumFOp>(e.loc, sofar[0], group(at))};
     })[0];
@@ -66,37 +125,7 @@ LogicalResult cpu::emitSearchHead(Emitter &e, SearchHeadOp op) {
       e.store(e.number(e.f32(), -infinity), e.pointer(bestValues, k, e.f32()));
       e.store(e.integer(i32, -1), e.pointer(bestTokens, k, i32));
     });
-    Value last = e.pointer(bestValues, e.sub(topk, e.index(1)), e.f32());
-    auto insert = [&](Value token) {
-      Value logit = e.load(e.pointer(row, token, e.f32()), e.f32());
-      e.ifThen(e.compare(arith::CmpFPredicate::OGT, logit, e.load(last, e.f32())), [&] {
-        // From the end: smaller ones move one place down until the token's own place is found.
-        Value place =
-            e.forLoop(e.index(1), topk, 1, ValueRange{e.sub(topk, e.index(1))}, [&](Value step, ValueRange at) {
-              Value above = e.sub(e.sub(topk, e.index(1)), step), below = e.add(above, e.index(1));
-              Value value = e.load(e.pointer(bestValues, above, e.f32()), e.f32());
-              Value moves = e.b.createOrFold<arith::AndIOp>(e.loc, e.compare(arith::CmpFPredicate::OGT, logit, value),
-                                                            e.compare(arith::CmpIPredicate::eq, at[0], below));
-              e.ifThen(moves, [&] {
-                e.store(value, e.pointer(bestValues, below, e.f32()));
-                e.store(e.load(e.pointer(bestTokens, above, i32), i32), e.pointer(bestTokens, below, i32));
-              });
-              return Emitter::Carried{e.select(moves, above, at[0])};
-            })[0];
-        e.store(logit, e.pointer(bestValues, place, e.f32()));
-        e.store(e.castIndex(token, i32), e.pointer(bestTokens, place, i32));
-      });
-    };
-    e.ifThen(e.less(e.index(0), topk), [&] {
-      e.forLoop(from, to, lanes, [&](Value at) {
-        Value threshold = e.broadcast(e.load(last, e.f32()));
-        Value above = e.compare(arith::CmpFPredicate::OGT, group(at), threshold);
-        Value any = e.b.create<LLVM::BitcastOp>(e.loc, e.b.getIntegerType(lanes), above);
-        e.ifThen(e.compare(arith::CmpIPredicate::ne, any, e.integer(e.b.getIntegerType(16), 0)), [&] {
-          e.forLoop(at, e.minimum(to, e.add(at, e.index(lanes))), 1, [&](Value token) { insert(token); });
-        });
-      });
-    });
+    e.ifThen(e.less(e.index(0), topk), [&] { insertCandidates(e, {row, from, to, bestValues, bestTokens, topk}); });
   });
   return success();
 }

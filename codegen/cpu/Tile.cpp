@@ -45,42 +45,51 @@ static void emitTile(Emitter &e, const Product &product, int64_t rows, Value col
     e.store(sum, pointer);
 }
 
+/// Columns of the widest tile of that many rows: sums, a row of w and one broadcast have to fit into the registers.
+/// With one row, w is an operand from memory.
+static int64_t widestTile(const CpuLevel &level, int64_t rows) {
+  for (int64_t vectors = panelColumns / lanes; vectors > 1; vectors /= 2)
+    if (rows * vectors + (rows > 1 ? vectors : 0) + 1 <= level.registers)
+      return vectors * lanes;
+  return lanes;
+}
+
 void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows, Value columns) {
-  int64_t widest = e.level.tileColumns;
-  Value wide = e.mul(e.div(columns, e.index(widest)), e.index(widest));
-  e.forLoop(e.index(0), wide, widest, [&](Value column) { emitTile(e, product, rows, column, widest); });
   auto constant = getConstantIntValue(columns);
-  if (widest != lanes && !(constant && *constant % widest == 0))
-    e.forLoop(wide, columns, lanes, [&](Value column) { emitTile(e, product, rows, column, lanes); });
+  Value from = e.index(0);
+  for (int64_t width = widestTile(e.level, rows); width >= lanes; width /= 2) {
+    Value to = e.mul(e.div(columns, e.index(width)), e.index(width));
+    e.forLoop(from, to, width, [&](Value column) { emitTile(e, product, rows, column, width); });
+    if (constant && *constant % width == 0)
+      return;
+    from = to;
+  }
 }
 
 // Tiles of equal height as far as possible: 7 rows are 4 and 3, not 6 and 1.
 void cpu::forRowTiles(Emitter &e, Value rows, llvm::function_ref<void(Value, int64_t)> tile,
                       llvm::function_ref<void(Value, Value)> after) {
   int64_t highest = e.level.tileRows;
-  Type index = e.b.getIndexType();
-  auto loop = e.b.create<scf::WhileOp>(e.loc, TypeRange{index}, ValueRange{e.index(0)});
-  OpBuilder::InsertionGuard guard(e.b);
-  Block *before = e.b.createBlock(&loop.getBefore(), {}, {index}, {e.loc});
-  e.b.create<scf::ConditionOp>(e.loc, e.less(before->getArgument(0), rows), before->getArguments());
-  Block *body = e.b.createBlock(&loop.getAfter(), {}, {index}, {e.loc});
-  Value row = body->getArgument(0), left = e.sub(rows, row);
-  Value tiles = e.ceilDiv(left, highest);
-  Value height = e.div(e.sub(e.add(left, tiles), e.index(1)), tiles);
-  SmallVector<int64_t> heights;
-  for (int64_t count = 1; count < highest; ++count)
-    heights.push_back(count);
-  auto choice = e.b.create<scf::IndexSwitchOp>(e.loc, TypeRange{}, height, heights, heights.size());
-  auto fill = [&](Region &region, int64_t count) {
-    OpBuilder::InsertionGuard inner(e.b);
-    e.b.createBlock(&region);
-    tile(row, count);
-    e.b.create<scf::YieldOp>(e.loc);
+  auto body = [&](ValueRange carried) {
+    Value row = carried[0], left = e.sub(rows, row);
+    Value tiles = e.ceilDiv(left, highest);
+    Value height = e.div(e.sub(e.add(left, tiles), e.index(1)), tiles);
+    SmallVector<int64_t> heights;
+    for (int64_t count = 1; count < highest; ++count)
+      heights.push_back(count);
+    auto choice = e.b.create<scf::IndexSwitchOp>(e.loc, TypeRange{}, height, heights, heights.size());
+    auto fill = [&](Region &region, int64_t count) {
+      OpBuilder::InsertionGuard inner(e.b);
+      e.b.createBlock(&region);
+      tile(row, count);
+      e.b.create<scf::YieldOp>(e.loc);
+    };
+    fill(choice.getDefaultRegion(), highest);
+    for (auto [region, count] : llvm::zip(choice.getCaseRegions(), heights))
+      fill(region, count);
+    if (after)
+      after(row, height);
+    return Emitter::Carried{e.add(row, height)};
   };
-  fill(choice.getDefaultRegion(), highest);
-  for (auto [region, count] : llvm::zip(choice.getCaseRegions(), heights))
-    fill(region, count);
-  if (after)
-    after(row, height);
-  e.b.create<scf::YieldOp>(e.loc, ValueRange{e.add(row, height)});
+  e.whileLoop({e.index(0)}, [&](ValueRange row) { return e.less(row[0], rows); }, body);
 }
