@@ -65,12 +65,54 @@ def commands():
     return page
 
 
+# ---- Tables of the sources. A row that these patterns do not match is an error, not a gap in the page. ----
+
+STRINGS = r'"(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*'
+
+
+def literal(text):
+    """The value of adjacent C++ string literals."""
+    return re.sub(r"\\(.)", r"\1", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)))
+
+
+def rows_of(source, function, pattern):
+    """Strings of the rows of a table; a constant of the file that stands for a string is replaced by it."""
+    constants = {name: literal(value) for name, value in re.findall(rf"\*(\w+) = ({STRINGS});", source)}
+    table = source[source.index(f"{function}() {{") :]
+    table = table[: table.index("return rows;")]
+    found = re.findall(pattern, table)
+    if not found or len(found) != len(re.findall(r'\{"', table)):
+        raise SystemExit(f"check_docs.py: cannot read the rows of {function}()")
+    return [[literal(word) if word.startswith('"') else constants[word] for word in row] for row in found]
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def settings():
+    source = (ROOT / "runtime/search/SettingTable.cpp").read_text(encoding="utf-8")
+    text = rf"({STRINGS}|\w+)"
+    known = rows_of(source, "settingRows", rf'\{{("\w+"), &S::\w+,\s*{text},\s*{text}')
+    refused = rows_of(source, "refusedRows", rf'\{{("\w+"),\s*{text},\s*{text}')
+    page = NOTICE + "# Generation settings\n\nFrom `runtime/search/SettingTable.cpp`. As flags: the same names with hyphens.\n\n"
+    page += "| setting | value | meaning |\n|---|---|---|\n"
+    page += "".join(f"| `{name}` | {cell(values)} | {cell(summary)} |\n" for name, values, summary in known)
+    page += "\n## Not implemented\n\nRefused by name, unless the value means that the feature is off. Where only sampling reads a setting,\n"
+    page += "it is refused together with `do_sample` only.\n\n| setting | values that mean off | otherwise |\n|---|---|---|\n"
+    page += "".join(f"| `{name}` | null, {cell(off[1:-1])} | {cell(advice)} |\n".replace("null,  |", "null |")
+                    for name, off, advice in refused if off != "*")
+    page += "\n## Without influence on results\n\nAccepted, whatever the value: "
+    return page + ", ".join(f"`{name}`" for name, off, _ in refused if off == "*") + ".\n"
+
+
 PAGES = {
     "phases.md": phases,
     "operators.md": operators,
     "dialect-transept.md": lambda: dialect("transept", "ir/TranseptOps.td"),
     "dialect-kernel.md": lambda: dialect("kernel", "ir/KernelOps.td"),
     "commands.md": commands,
+    "settings.md": settings,
 }
 
 
@@ -105,9 +147,19 @@ def links():
         yield why
 
 
+def exit_codes():
+    """The user guide lists the codes of runtime/Status.h, but for those that no program exits with."""
+    source = (ROOT / "runtime/Status.h").read_text(encoding="utf-8")
+    codes = dict(re.findall(r"^  (\w+) = (\d+),", source[source.index("enum class Code") :], re.M))
+    codes.pop("Busy")  # of the C interface
+    guide = (ROOT / "docs/user-guide.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+) \|", guide[guide.index("## Exit codes") :], re.M)
+    yield None if listed == list(codes.values()) else f"docs/user-guide.md: lists exit codes {listed}, not {list(codes.values())}"
+
+
 def main():
     passed = failed = 0
-    for check in (generated("--write" in sys.argv[1:]), links()):
+    for check in (generated("--write" in sys.argv[1:]), links(), exit_codes()):
         for why in check:
             passed, failed = passed + (why is None), failed + (why is not None)
             if why:
