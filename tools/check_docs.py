@@ -98,8 +98,8 @@ def settings():
     page = NOTICE + "# Generation settings\n\nFrom `runtime/search/SettingTable.cpp`. As flags: the same names with hyphens.\n\n"
     page += "| setting | value | meaning |\n|---|---|---|\n"
     page += "".join(f"| `{name}` | {cell(values)} | {cell(summary)} |\n" for name, values, summary in known)
-    page += "\n## Not implemented\n\nRefused by name, unless the value means that the feature is off. Where only sampling reads a setting,\n"
-    page += "it is refused together with `do_sample` only.\n\n| setting | values that mean off | otherwise |\n|---|---|---|\n"
+    page += "\n## Not implemented\n\nA request that sets one is refused by name, unless the value means that the feature is off. Where an export\n"
+    page += "brings one, compiling warns, and a request sends null to do without it.\n\n| setting | values that mean off | otherwise |\n|---|---|---|\n"
     page += "".join(f"| `{name}` | null, {cell(off[1:-1])} | {cell(advice)} |\n".replace("null,  |", "null |")
                     for name, off, advice in refused if off != "*")
     page += "\n## Without influence on results\n\nAccepted, whatever the value: "
