@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import answers
 import cases
 import compiler
 import lines
@@ -47,7 +48,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, pronunciation)
+        for module in (compiler, lines, cases, models, answers, pronunciation)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]
