@@ -17,6 +17,7 @@ import cases
 import compiler
 import lines
 import models
+import paper
 import pronunciation
 from tool import Failed, Tool
 
@@ -48,7 +49,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, answers, pronunciation)
+        for module in (compiler, lines, cases, models, answers, paper, pronunciation)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]
