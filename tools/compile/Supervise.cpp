@@ -161,7 +161,10 @@ int mlir::transept::supervise(const std::function<int(Activity &)> &work, const 
   if (child == 0) {
     setHandlers(SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || received)
+    // A signal that came before the handlers were reset ends the child as a later one would.
+    if (received)
+      raise(received);
+    if (getppid() != parent)
       _exit(ExitInternal);
     if (!temporary.path.empty())
       setenv("TMPDIR", temporary.path.c_str(), 1);
