@@ -60,7 +60,7 @@ constexpr Setting settings[] = {
     {"max_initial_timestamp_index", Treatment::Data},
     {"max_length", Treatment::Implemented},
     {"max_new_tokens", Treatment::Implemented},
-    {"max_time", Treatment::Neutral},
+    {"max_time", Treatment::Implemented},
     {"min_length", Treatment::Implemented},
     {"min_new_tokens", Treatment::Implemented},
     {"min_p", Treatment::Sampling},

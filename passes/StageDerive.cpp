@@ -101,7 +101,7 @@ private:
   llvm::DenseMap<Value, Class> classes;
   llvm::DenseMap<Value, Value> built;
   llvm::MapVector<Value, std::string> hoisted;
-  Value token, position, shifted;
+  Value token, position;
   unsigned nextHoisted = 0;
 };
 
@@ -138,6 +138,7 @@ LogicalResult StepBuilder::classify() {
   Value ids = body.getArgument(model.decoderIds);
   classes[ids] = Class::Decoder;
   bool plain = false;
+  Value shifted;
   for (Operation &op : body.without_terminator()) {
     if (op.getNumRegions() && llvm::any_of(op.getOperands(), [&](Value v) { return classOf(v) != Class::Static; }))
       return broken(&op, "control flow over decoder values");
@@ -164,8 +165,13 @@ LogicalResult StepBuilder::classify() {
     result.reason = "decoder ids are used both shifted and unshifted";
     return failure();
   }
-  if (!shifted)
+  if (!shifted) {
     result.startToken.reset();
+    return success();
+  }
+  // Whoever feeds the decoder begins with the start token, as for every other model: the graph's own shift goes, in
+  // @score as well.
+  shifted.replaceAllUsesWith(ids);
   return success();
 }
 
@@ -517,10 +523,6 @@ LogicalResult StepBuilder::buildDecoder(Operation *op) {
 }
 
 LogicalResult StepBuilder::build(Operation *op) {
-  if (op->getResult(0) == shifted) {
-    built[shifted] = token;
-    return success();
-  }
   for (Value value : op->getResults())
     if (FailureOr<Value> positions = positionsOf(value); succeeded(positions)) {
       built[value] = *positions;
@@ -556,9 +558,8 @@ void StepBuilder::buildEncode() {
   if (auto attr = whole->getAttrOfType<ArrayAttr>(guardsAttrName)) {
     // What concerns the target is checked where a target is given.
     SmallVector<Guard> guards = guardsFromAttr(attr);
-    llvm::erase_if(guards, [](const Guard &guard) {
-      return dependsOn(guard.lhs, "target") || dependsOn(guard.rhs, "target");
-    });
+    llvm::erase_if(guards,
+                   [](const Guard &guard) { return dependsOn(guard.lhs, "target") || dependsOn(guard.rhs, "target"); });
     encode->setAttr(guardsAttrName, guardsToAttr(context, guards));
   }
   Block *body = encode.addEntryBlock();
@@ -642,8 +643,7 @@ FailureOr<Derivation> StepBuilder::run() {
     position = state("step.position", {rows, one}, builder.getI64Type());
     if (!idType.isInteger(64))
       token = builder.create<CastOp>(whole.getLoc(), makeType({rows, one}, idType), token, TypeAttr::get(idType));
-    if (!shifted)
-      built[body.getArgument(model.decoderIds)] = token;
+    built[body.getArgument(model.decoderIds)] = token;
     // Only what the logits need.
     SetVector<Operation *> needed;
     SmallVector<Value> work{body.getTerminator()->getOperand(0)};
@@ -651,9 +651,7 @@ FailureOr<Derivation> StepBuilder::run() {
       Operation *op = work.pop_back_val().getDefiningOp();
       if (!op || classOf(op->getResult(0)) == Class::Static || !needed.insert(op))
         continue;
-      // The shift and positions need nothing behind them; a mask of decoder keys is dropped under a stated assumption.
-      if (op->getResult(0) == shifted)
-        continue;
+      // A mask of decoder keys is dropped under a stated assumption.
       for (Value operand : op->getOperands())
         if (auto attention = dyn_cast<AttentionOp>(op); !attention || operand != attention.getKeyMask())
           work.push_back(operand);

@@ -74,8 +74,6 @@ Status Generator::applySettings(const json &object, const json &flags, Settings 
     if (!value.is_null() || !isRefused(key))
       TRANSEPT_TRY(applySetting(settings, key, value, Origin::Request));
   TRANSEPT_TRY(checkRefusedSettings(refused_, given));
-  if (settings.returnAlignments)
-    return refuse("'return_alignments': this artifact does not report attention; leave it out");
   return checkSettings(settings, generation().vocabulary(), positions());
 }
 

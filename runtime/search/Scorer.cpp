@@ -161,6 +161,14 @@ Status runBatch(Generator &generator, const GeneratorOptions &options, const std
 
 } // namespace
 
+/// What a request for a score may hold: its source, and what the decoder is fed.
+static bool appliesToScores(const std::string &key) {
+  static constexpr const char *keys[] = {
+      "text",         "input_ids",    "inputs",      "id", "decoder_start_token_id", "decoder_input_ids",
+      "eos_token_id", "pad_token_id", "bos_token_id"};
+  return std::any_of(std::begin(keys), std::end(keys), [&](const char *known) { return key == known; });
+}
+
 Status parseScore(const Generator &generator, const json &object, const json &flags, ScoreRequest &request) {
   if (!object.is_object())
     return refuse("a request must be a JSON object");
@@ -168,6 +176,9 @@ Status parseScore(const Generator &generator, const json &object, const json &fl
   rest.erase("target");
   rest.erase("target_ids");
   TRANSEPT_TRY(generator.parse(rest, flags, request));
+  for (const auto &[key, value] : rest.items())
+    if (!appliesToScores(key) && !value.is_null())
+      return refuse("'" + printable(key, 60) + "' has no meaning for the score of a given output; leave it out");
   if (object.contains("target") == object.contains("target_ids"))
     return refuse("give one of 'target' and 'target_ids'");
   std::vector<int64_t> prompt = request.settings.prompt();

@@ -49,7 +49,6 @@ const std::vector<SettingRow> &settingRows() {
        "length_penalty."},
       {"return_token_scores", &S::returnTokenScores, flag,
        "Adds the score of each generated token, and greedy scores."},
-      {"return_alignments", &S::returnAlignments, flag, "Adds attention over the source for each generated token."},
       {"stream", &S::stream, flag, "Answers in pieces, as soon as tokens are certain."},
       {"max_time", &S::maxTime, "a number of seconds > 0", "Stops generating after this time.", 0, true},
   };
@@ -89,7 +88,8 @@ const std::vector<RefusedRow> &refusedRows() {
       {"assistant_early_exit", "[]", assisted},
       {"output_scores", "[false]", "use return_token_scores"},
       {"output_logits", "[false]", "run the entry 'score'"},
-      {"output_attentions", "[false]", "use return_alignments"},
+      {"output_attentions", "[false]", "leave it out"},
+      {"return_alignments", "[false]", "artifacts report no attention, leave it out"},
       {"output_hidden_states", "[false]", "leave it out"},
       {"return_dict_in_generate", "*", nothing},
       {"use_cache", "*", nothing},

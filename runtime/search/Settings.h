@@ -56,7 +56,6 @@ struct Settings {
   bool renormalizeLogits = false;
   Algorithm search = Algorithm::Transformers;
   bool returnTokenScores = false;
-  bool returnAlignments = false;
   bool stream = false;
   double maxTime = 0; // seconds; 0: no limit
 

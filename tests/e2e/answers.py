@@ -16,11 +16,6 @@ MODELS = ("marian-tiny", "nn-transformer-paper-op14", "nn-transformer-paper-op17
 TOLERANCE = 1e-4
 SOURCES = ("input_ids", "src", "inputs")
 MASKS = ("attention_mask", "src_key_padding_mask")
-# Tests that cannot pass yet, each with its reason. One that passes all the same is a failure: its row goes.
-EXCLUDED = {
-    "score entry t2t-style": "its graph shifts right, and so does the caller",
-    "score command t2t-style": "its graph shifts right, and so does the caller",
-}
 
 
 class Reference:
@@ -174,23 +169,19 @@ def check_generated(tool, folder, artifact, tmp):
 CHECKS = {"score entry": check_entry, "score command": check_command, "unseen": check_unseen, "generated": check_generated}
 
 
-def run_checks(tool, folder, model, tmp):
+def run_checks(tool, folder, tmp):
     """All checks on one artifact: compiling is what takes time."""
     artifact = compile_model(tool, folder, tmp)
     wrong = []
     for name, check in CHECKS.items():
-        excluded = f"{name} {model}" in EXCLUDED
         try:
             check(tool, folder, artifact, tmp)
-            if excluded:
-                wrong.append(f"{name}: passes, but is listed as one that cannot")
         except Failed as why:
-            if not excluded:
-                wrong.append(f"{name}: {why}")
+            wrong.append(f"{name}: {why}")
     expect(not wrong, "; ".join(wrong))
 
 
 def tests(tool, root):
     for model in MODELS:
         folder = os.path.join(root, "tests/models", model)
-        yield f"answers {model}", lambda tmp, folder=folder, model=model: run_checks(tool, folder, model, tmp)
+        yield f"answers {model}", lambda tmp, folder=folder: run_checks(tool, folder, tmp)

@@ -87,11 +87,14 @@ def bad_settings(artifact):
         ({"num_beam": 2}, "num_beams"),
         ({"num_beams": "two"}, "num_beams"),
         ({"max_length": -1}, "max_length"),
+        ({"return_alignments": True}, "return_alignments"),
     ):
         line = json.dumps({"text": "hello", **request}).encode() + b"\n"
         expect_error(artifact.run("generate", line), 8, "line 1", word)
     for line in (b'{"text":', b"[]", b"{}", b'{"text": 7}', b'{"input_ids": [5, 100000]}', b'{"input_ids": [-1]}'):
         expect_error(artifact.run("generate", line + b"\n"), 8, "line 1")
+    pair = json.dumps({"text": "hello", "target": "hello", "num_beams": 3}).encode() + b"\n"
+    expect_error(artifact.run("score", pair), 8, "line 1", "num_beams")
 
 
 def closed_pipe(artifact):
