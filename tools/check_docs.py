@@ -106,6 +106,14 @@ def settings():
     return page + ", ".join(f"`{name}`" for name, off, _ in refused if off == "*") + ".\n"
 
 
+def conformance():
+    tests = ROOT / ".deps/onnx-node-tests"
+    if not tests.is_dir():
+        raise Missing(".deps/onnx-node-tests")
+    tool = program("transept-conformance")
+    return NOTICE + output(tool, "--tests", str(tests), "--exclusions", "tests/conformance/exclusions.txt", "--print-page")
+
+
 PAGES = {
     "phases.md": phases,
     "operators.md": operators,
@@ -113,6 +121,7 @@ PAGES = {
     "dialect-kernel.md": lambda: dialect("kernel", "ir/KernelOps.td"),
     "commands.md": commands,
     "settings.md": settings,
+    "conformance.md": conformance,
 }
 
 

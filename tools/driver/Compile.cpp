@@ -140,6 +140,8 @@ std::optional<Failure> Compilation::runPhases() {
     left = left.drop_front(phaseNumber(*findPhase(options.startFrom)));
   }
   for (const Phase &phase : left) {
+    if (llvm::is_contained(options.skip, phase.name))
+      continue;
     if (progress)
       progress(phase);
     auto start = std::chrono::steady_clock::now();

@@ -36,6 +36,9 @@ struct CompileOptions {
   std::string startFrom;
   /// Empty: all phases.
   std::string stopAfter;
+  /// Phases that are left out, and their checks with them. Only those may be that make a program faster, not different:
+  /// to tell whether one of them does more than that.
+  std::vector<std::string> skip;
   /// Where dumps go; empty: none.
   std::string dumpDirectory;
   /// Also one dump per pass that changed something.

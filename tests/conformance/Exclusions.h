@@ -1,0 +1,41 @@
+//===- Exclusions.h - which node tests need not pass, and why ---------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef TRANSEPT_TESTS_CONFORMANCE_EXCLUSIONS_H
+#define TRANSEPT_TESTS_CONFORMANCE_EXCLUSIONS_H
+
+#include "ir/Diagnostic.h"
+#include <map>
+
+namespace mlir::transept {
+
+/// How the tests are compiled.
+enum class Mode {
+  Plain,       ///< as they are
+  Symbolic,    ///< with a symbol for every size of an input
+  Unoptimized, ///< without the phases that only make a program faster
+};
+llvm::StringRef modeName(Mode mode);
+
+struct Exclusion {
+  /// The test has no meaning for a compiler of tensor programs; otherwise it is work that is left.
+  bool meaningless = false;
+  /// Modes in which it may fail; empty: in all.
+  std::vector<Mode> modes;
+  std::string reason;
+};
+
+/// By folder name. At most `mostMeaningless` of them are meaningless.
+using Exclusions = std::map<std::string, Exclusion>;
+constexpr size_t mostMeaningless = 100;
+
+/// Reads the list: a line is `FOLDER CLASS[@MODE,MODE] REASON`, CLASS is `meaningless` or `not-yet`; # begins a
+/// comment.
+Outcome<Exclusions> readExclusions(const std::string &path);
+
+/// Null where the test must pass in this mode.
+const Exclusion *findExclusion(const Exclusions &exclusions, const std::string &test, Mode mode);
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_TESTS_CONFORMANCE_EXCLUSIONS_H

@@ -1,0 +1,41 @@
+//===- NodeTest.h - a folder of the ONNX node tests -------------------------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef TRANSEPT_TESTS_CONFORMANCE_NODETEST_H
+#define TRANSEPT_TESTS_CONFORMANCE_NODETEST_H
+
+#include "ir/Diagnostic.h"
+#include "tools/transept/Array.h"
+#include <filesystem>
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace mlir::transept {
+
+using ::transept::tool::Array;
+
+/// Inputs and expected outputs, named as in the model.
+struct DataSet {
+  std::vector<Array> inputs, outputs;
+};
+
+/// The model without any of the checks that the compiler makes.
+Outcome<onnx::ModelProto> readModel(const std::filesystem::path &file);
+
+/// The folders test_data_set_* of a test, in order. Inputs that the folder leaves out are absent.
+Outcome<std::vector<DataSet>> readDataSets(const std::filesystem::path &folder, const onnx::ModelProto &model);
+
+/// Replaces every size of the model's inputs by a symbol of its own, and forgets the declared shapes of all else.
+void makeSymbolic(onnx::ModelProto &model);
+
+/// Operators that a test is about: those of the graph, without what only prepares their operands.
+std::vector<std::string> operatorsOf(const onnx::ModelProto &model);
+
+/// Version of the operator set that the model uses.
+int64_t opsetOf(const onnx::ModelProto &model);
+
+} // namespace mlir::transept
+
+#endif // TRANSEPT_TESTS_CONFORMANCE_NODETEST_H

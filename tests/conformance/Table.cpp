@@ -1,0 +1,70 @@
+//===- Table.cpp - the published table of operators -----------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "tests/conformance/Table.h"
+#include "onnx/onnx_pb.h"
+#include "tests/conformance/NodeTest.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
+
+using namespace mlir::transept;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Row {
+  std::set<int64_t> opsets;
+  unsigned tests = 0, passed = 0;
+  std::map<std::string, unsigned> reasons;
+};
+
+/// The folder that this one is the expansion of; itself if it is none.
+std::string baseOf(const std::string &test) { return test.substr(0, test.find("_expanded")); }
+
+std::string reasonOf(const Exclusion &exclusion) {
+  std::string modes;
+  for (Mode mode : exclusion.modes)
+    modes += (modes.empty() ? " (" : ", ") + modeName(mode).str();
+  return (exclusion.meaningless ? "" : "not yet: ") + exclusion.reason + modes + (modes.empty() ? "" : ")");
+}
+
+} // namespace
+
+Outcome<std::string> mlir::transept::conformancePage(const fs::path &root, const std::vector<std::string> &tests,
+                                                     const Exclusions &exclusions) {
+  std::map<std::string, Row> rows;
+  unsigned passed = 0, meaningless = 0;
+  for (const std::string &test : tests) {
+    fs::path file = root / baseOf(test) / "model.onnx";
+    Outcome<onnx::ModelProto> model = readModel(fs::exists(file) ? file : root / test / "model.onnx");
+    if (!model)
+      return std::move(model.failure());
+    Row &row = rows[llvm::join(operatorsOf(*model), ", ")];
+    row.opsets.insert(opsetOf(*model));
+    ++row.tests;
+    bool passes = !findExclusion(exclusions, test, Mode::Plain);
+    row.passed += passes;
+    passed += passes;
+    auto exclusion = exclusions.find(test);
+    if (exclusion == exclusions.end())
+      continue;
+    ++row.reasons[reasonOf(exclusion->second)];
+    meaningless += exclusion->second.meaningless;
+  }
+  std::string page =
+      "# ONNX conformance\n\nThe node tests of ONNX 1.21 as `transept-conformance` runs them: " +
+      std::to_string(tests.size()) + " folders, " + std::to_string(passed) + " pass, " + std::to_string(meaningless) +
+      " have no meaning for a compiler of\ntensor programs. `tests/conformance/exclusions.txt` is the list "
+      "by folder.\n\n| operator | opset | folders | pass | others |\n|---|---|---|---|---|\n";
+  for (const auto &[title, row] : rows) {
+    std::string opsets, reasons;
+    for (int64_t opset : row.opsets)
+      opsets += (opsets.empty() ? "" : ", ") + std::to_string(opset);
+    for (const auto &[reason, count] : row.reasons)
+      reasons += (reasons.empty() ? "" : "; ") + std::to_string(count) + " " + reason;
+    page += "| " + title + " | " + opsets + " | " + std::to_string(row.tests) + " | " + std::to_string(row.passed) +
+            " | " + reasons + " |\n";
+  }
+  return page;
+}
