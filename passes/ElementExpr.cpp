@@ -210,15 +210,33 @@ std::optional<std::pair<DimAttr, DimAttr>> ElementExprs::split(DimAttr value, Di
   DimAttr zero = dimConstant(context, 0);
   if (constantValue(extent) == 1)
     return std::make_pair(value, zero);
-  // Terms divisible by the extent go to the quotient, the rest must stay below it.
   DimAttr quotient = zero, rest = zero;
-  SmallVector<DimAttr> terms;
-  if (static_cast<DimKind>(value.getKind()) == DimKind::Sum)
-    for (Attribute term : value.getOperands())
-      terms.push_back(cast<DimAttr>(term));
-  else
-    terms.push_back(value);
-  for (DimAttr term : terms) {
+  auto termsOf = [](DimAttr sum) {
+    SmallVector<DimAttr> terms{sum};
+    if (static_cast<DimKind>(sum.getKind()) == DimKind::Sum) {
+      terms.clear();
+      for (Attribute term : sum.getOperands())
+        terms.push_back(cast<DimAttr>(term));
+    }
+    return terms;
+  };
+  // Multiples of an extent that is a sum, b * (past + new), have several terms.
+  DimAttr lead = termsOf(extent).front();
+  for (bool found = lead != extent; found;) {
+    found = false;
+    for (DimAttr term : termsOf(value)) {
+      std::optional<DimAttr> factor = dimExactDiv(term, lead);
+      DimAttr left = factor ? dimSub(value, dimMul(*factor, extent)) : value;
+      if (termsOf(left).size() >= termsOf(value).size() && left != zero)
+        continue;
+      quotient = dimAdd(quotient, *factor);
+      value = left;
+      found = value != zero;
+      break;
+    }
+  }
+  // Terms divisible by the extent go to the quotient, the rest must stay below it.
+  for (DimAttr term : termsOf(value)) {
     if (std::optional<DimAttr> exact = dimExactDiv(term, extent)) {
       quotient = dimAdd(quotient, *exact);
       continue;
