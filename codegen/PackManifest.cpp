@@ -8,14 +8,14 @@
 
 using namespace mlir;
 using namespace mlir::kernel;
-using mlir::transept::dimConstant;
-using mlir::transept::dimSymbol;
 using mlir::transept::byteWidth;
-using mlir::transept::HostTensor;
-using mlir::transept::ExitInternal;
 using mlir::transept::DimAttr;
+using mlir::transept::dimConstant;
 using mlir::transept::DimKind;
+using mlir::transept::dimSymbol;
+using mlir::transept::ExitInternal;
 using mlir::transept::Failure;
+using mlir::transept::HostTensor;
 using mlir::transept::Outcome;
 namespace program = ::transept::program;
 
@@ -184,7 +184,7 @@ void ManifestBuilder::setSymbol(program::Symbol &symbol, StringRef name) {
   symbol.set_min(1);
   if (name == "source")
     symbol.set_max(number(generation, "source_limit"));
-  if (name == "target")
+  if (name == "target" || name == "prompt")
     symbol.set_max(number(generation, "position_limit"));
 }
 
@@ -244,8 +244,7 @@ void ManifestBuilder::addBuffer(program::Entry &entry, BufferOp op, ArrayRef<Str
   buffer->set_dtype(dtypeOf(type));
   for (DimAttr dim : op.getShape().getDims())
     *buffer->add_dims() = expr(dim, symbols, owner);
-  DimAttr bytes =
-      dimMul(dimProduct(context, op.getShape().getDims()), dimConstant(context, byteWidth(type)));
+  DimAttr bytes = dimMul(dimProduct(context, op.getShape().getDims()), dimConstant(context, byteWidth(type)));
   if (op.getStorage() == "constant") {
     *buffer->mutable_offset() = makeExpr(dimConstant(context, weights.offsetOf(op)), {});
     bytes = dimConstant(context, weights.bytesOf(op));
@@ -320,6 +319,9 @@ void ManifestBuilder::addGeneration() {
   message->set_strategy(text(generation, "strategy").str());
   message->set_encoder_input(text(generation, "encoder_input").str());
   message->set_encoder_mask(text(generation, "encoder_mask").str());
+  message->set_encoder_lengths(text(generation, "encoder_lengths").str());
+  message->set_prefill(text(generation, "prefill").str());
+  message->set_step_alignments(text(generation, "step_alignments").str());
   message->set_encoder_mask_marks_padding(flag(generation, "mask_marks_padding"));
   message->set_encoder_pad_id(number(generation, "pad_id"));
   message->set_equal_lengths(flag(generation, "equal_lengths"));

@@ -3,6 +3,7 @@
 
 #include "frontend/Export.h"
 #include "frontend/FileBytes.h"
+#include "frontend/Overrides.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -53,12 +54,18 @@ public:
   ExportReader(std::string directory, const OnnxLimits &limits) : directory(std::move(directory)), limits(limits) {}
 
   Outcome<ExportDescription> read() {
+    Outcome<std::map<std::string, FileOverride>> said = readOverrides(directory);
+    if (!said)
+      return std::move(said.failure());
+    overrides = std::move(*said);
     Outcome<std::vector<std::string>> paths = findModels();
     if (!paths)
       return std::move(paths.failure());
     for (const std::string &path : *paths)
       if (std::optional<Failure> failure = add(path))
         return std::move(*failure);
+    if (isPlainGraph())
+      return plainGraph();
     return finish();
   }
 
@@ -90,12 +97,16 @@ private:
   }
 
   std::optional<Failure> add(const std::string &path) {
+    const FileOverride &said = overrides[llvm::sys::path::filename(path).str()];
+    if (said.leaveOut)
+      return std::nullopt;
     Outcome<OnnxFile> file = openOnnx(path, limits);
     if (!file)
       return std::move(file.failure());
-    std::optional<GraphRole> role = findGraphRole(file->model->graph());
+    std::optional<GraphRole> role = said.role ? said.role : findGraphRole(file->model->graph());
     if (!role) {
       others.push_back(file->name);
+      lone = std::move(*file);
       return std::nullopt;
     }
     for (const ExportGraph &graph : description.graphs)
@@ -106,11 +117,45 @@ private:
     graph.role = *role;
     std::vector<std::string> unknown;
     graph.roles = findPortRoles(file->model->graph(), *role, unknown);
+    if (std::optional<Failure> failure = applyOverrides(said, *file, graph.roles))
+      return failure;
     graph.file = std::move(*file);
     for (const std::string &name : unknown)
-      unknownInputs.emplace_back(*role, name);
+      if (!said.ports.count(name))
+        unknownInputs.emplace_back(*role, name);
     description.graphs.push_back(std::move(graph));
     return std::nullopt;
+  }
+
+  std::optional<Failure> applyOverrides(const FileOverride &said, const OnnxFile &file, PortRoles &roles) const {
+    for (const auto &[name, role] : said.ports) {
+      auto isIt = [&, &name = name](const onnx::ValueInfoProto &port) { return port.name() == name; };
+      if (llvm::none_of(file.model->graph().input(), isIt) && llvm::none_of(file.model->graph().output(), isIt))
+        return invalid(directory, "transept.json gives a role to " + quoted(name) + ", which " + quoted(file.name) +
+                                      " has not among its inputs and outputs");
+      roles[name] = role;
+    }
+    return std::nullopt;
+  }
+
+  /// One graph that is no part of a generating model. An encoder without its decoder is an incomplete export.
+  bool isPlainGraph() const {
+    if (description.graphs.size() + others.size() != 1)
+      return false;
+    llvm::StringRef name = lone ? lone->name : description.graphs[0].file.name;
+    bool encoder = !lone && description.graphs[0].role == GraphRole::Encoder;
+    return (lone || encoder) && !name.contains("encoder") && !name.contains("decoder") &&
+           !saysEncoderDecoder(directory);
+  }
+
+  Outcome<ExportDescription> plainGraph() {
+    ExportGraph graph;
+    graph.file = lone ? std::move(*lone) : std::move(description.graphs[0].file);
+    description.graphs.clear();
+    description.graphs.push_back(std::move(graph));
+    description.licence = readLicence(directory);
+    description.sourceHash = description.graphs[0].file.sha256;
+    return std::move(description);
   }
 
   ExportGraph *find(GraphRole role) {
@@ -139,7 +184,7 @@ private:
   std::optional<Failure> checkComplete() {
     bool encoder = find(GraphRole::Encoder), monolith = find(GraphRole::Monolith);
     bool decoder = find(GraphRole::Decoder) || find(GraphRole::DecoderWithPast) || find(GraphRole::DecoderMerged);
-    if (monolith || (encoder && decoder))
+    if (monolith || (encoder && decoder) || description.decoderOnly)
       return std::nullopt;
     if (encoder)
       return invalid(directory, "holds an encoder, " + quoted(find(GraphRole::Encoder)->file.name) +
@@ -148,7 +193,7 @@ private:
     if (decoder)
       return invalid(directory, "holds a decoder, " + quoted(description.graphs.front().file.name) +
                                     ", but no encoder" + otherNames() + "; export the encoder into the same folder");
-    return invalid(directory, "holds no encoder-decoder model" + otherNames() +
+    return invalid(directory, "holds no encoder-decoder and no decoder with caches" + otherNames() +
                                   "; to compile a single graph, give the .onnx file itself");
   }
 
@@ -216,7 +261,16 @@ private:
   }
 
   Outcome<ExportDescription> finish() {
-    description.encoderDecoder = true;
+    // A step that takes nothing from an encoder by a known name may take it by the names of its results.
+    ExportGraph *only = find(GraphRole::DecoderOnly);
+    if (only && find(GraphRole::Encoder) && !find(GraphRole::DecoderWithPast)) {
+      only->role = GraphRole::DecoderWithPast;
+      for (auto &[role, name] : unknownInputs)
+        if (role == GraphRole::DecoderOnly)
+          role = GraphRole::DecoderWithPast;
+    }
+    description.decoderOnly = find(GraphRole::DecoderOnly) && description.graphs.size() == 1;
+    description.encoderDecoder = !description.decoderOnly;
     dropRedundant();
     if (std::optional<Failure> failure = checkComplete())
       return std::move(*failure);
@@ -240,7 +294,9 @@ private:
   std::string directory;
   OnnxLimits limits;
   ExportDescription description;
-  std::vector<std::string> others; ///< files that are no part of an encoder-decoder model
+  std::map<std::string, FileOverride> overrides;
+  std::vector<std::string> others; ///< files that are no part of a generating model
+  std::optional<OnnxFile> lone;    ///< the last of them
   std::vector<std::pair<GraphRole, std::string>> unknownInputs;
 };
 } // namespace
@@ -275,7 +331,9 @@ DictionaryAttr mlir::transept::describeExport(MLIRContext *context, const Export
   NamedAttribute tokenizer[] = {named("files", builder.getDictionaryAttr(files)),
                                 named("kind", text(description.tokenizer.kind))};
   NamedAttribute all[] = {named("config", text(description.settings.config)),
-                          named("kind", text(description.encoderDecoder ? "encoder-decoder" : "graph")),
+                          named("kind", text(description.encoderDecoder ? "encoder-decoder"
+                                             : description.decoderOnly  ? "decoder"
+                                                                        : "graph")),
                           named("licence", text(description.licence)),
                           named("refused", builder.getArrayAttr(refused)),
                           named("roles", builder.getDictionaryAttr(roles)),

@@ -12,13 +12,14 @@
 namespace mlir::transept {
 
 /// What a file of an export computes. The name is that of its function in the module.
-enum class GraphRole { Main, Encoder, CrossKeys, Decoder, DecoderWithPast, DecoderMerged, Monolith };
+enum class GraphRole { Main, Encoder, CrossKeys, Decoder, DecoderWithPast, DecoderMerged, DecoderOnly, Monolith };
 llvm::StringRef functionName(GraphRole role);
 
 /// Role of an input or output, as a string because passes read it from the module:
 ///   source_ids, source_mask (1 = keep), source_padding (true = padding), source_lengths, source_features,
 ///   encoder_states, encoder_result (bound by name), target_ids, target_mask, target_padding, target_positions,
-///   past_length, use_cache, logits, log_probs,
+///   past_length, use_cache, logits, log_probs, alignment (attention weights over the source),
+///   recurrent.N and recurrent_out.N: what a step takes from the one before, and hands to the next,
 ///   past.{self,cross}.{key,value}.N and present.{self,cross}.{key,value}.N, N the layer.
 using PortRoles = std::map<std::string, std::string>;
 
@@ -30,16 +31,20 @@ struct ExportGraph {
 
 struct ExportDescription {
   bool encoderDecoder = false;
+  bool decoderOnly = false;
   std::vector<ExportGraph> graphs; ///< in the order of GraphRole
   GenerationSettings settings;
   TokenizerFiles tokenizer;
-  std::string licence;    ///< as the export names it, or empty
+  std::string licence; ///< as the export names it, or empty
+  /// Whether it becomes a generation program, instead of a graph's own inputs and outputs.
+  bool generates() const { return encoderDecoder || decoderOnly; }
   std::string sourceHash; ///< SHA-256 over names and contents of the files
 };
 
 /// Opens the files of an export directory, finds out what each is by its inputs and outputs, and reads settings and
 /// tokenizer references. Graphs that others make redundant are left out: the merged decoder beside the two it was made
-/// of.
+/// of. A file `transept.json` in the directory says what cannot be known from names, see frontend/Overrides.h. A folder
+/// with one graph that is no part of a generating model is that graph.
 Outcome<ExportDescription> openExport(const std::string &directory, const OnnxLimits &limits);
 
 /// One file as an export: a graph of source and target ids.
@@ -50,7 +55,7 @@ DictionaryAttr describeExport(MLIRContext *context, const ExportDescription &des
 
 //===- Roles.cpp -===//
 
-/// What a graph is, from its inputs and outputs; nullopt for a graph that is no part of an encoder-decoder export.
+/// What a graph is, from its inputs and outputs; nullopt for a graph that is no part of a generating model.
 std::optional<GraphRole> findGraphRole(const onnx::GraphProto &graph);
 /// Roles of all inputs and outputs. `unknown` receives inputs whose role is not recognised.
 PortRoles findPortRoles(const onnx::GraphProto &graph, GraphRole role, std::vector<std::string> &unknown);

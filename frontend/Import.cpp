@@ -54,6 +54,21 @@ std::optional<Failure> checkGraphs(ExportDescription &description) {
   return std::nullopt;
 }
 
+/// Results without a role, attention weights for example, would keep alive what fusion takes out.
+void dropResults(func::FuncOp function, const PortRoles &roles) {
+  Operation *end = function.getBody().front().getTerminator();
+  llvm::BitVector dropped(function.getNumResults());
+  for (unsigned i = 0; i < function.getNumResults(); ++i) {
+    auto name = function.getResultAttrOfType<StringAttr>(i, "transept.name");
+    if (name && !roles.count(name.str()))
+      dropped.set(i);
+  }
+  if (dropped.all())
+    return;
+  end->eraseOperands(dropped);
+  function.eraseResults(dropped);
+}
+
 Outcome<ImportResult> import(const std::string &path, MLIRContext *context, const ImportRequest &request) {
   context->loadDialect<func::FuncDialect, TranseptDialect>();
   Outcome<ExportDescription> description = openSource(path, request);
@@ -65,11 +80,13 @@ Outcome<ImportResult> import(const std::string &path, MLIRContext *context, cons
   ImportResult result;
   result.module = ModuleOp::create(UnknownLoc::get(context));
   ImportOptions options;
-  options.overridableInitializers = !description->encoderDecoder;
+  options.overridableInitializers = !description->generates();
   for (ExportGraph &graph : description->graphs) {
     GraphImporter importer(context, graph.file, options);
     if (std::optional<Failure> failure = importer.importGraph(*result.module, functionName(graph.role)))
       return std::move(*failure);
+    if (description->generates())
+      dropResults(result.module->lookupSymbol<func::FuncOp>(functionName(graph.role)), graph.roles);
     graph.file.model.reset(); // its weights are in the store now
   }
   result.module->getOperation()->setAttr("transept.export", describeExport(context, *description));

@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir::transept;
 
@@ -22,6 +23,8 @@ llvm::StringRef mlir::transept::functionName(GraphRole role) {
     return "decoder_with_past";
   case GraphRole::DecoderMerged:
     return "decoder_merged";
+  case GraphRole::DecoderOnly:
+    return "decoder_only";
   case GraphRole::Monolith:
     return "monolith";
   }
@@ -36,6 +39,7 @@ struct Port {
   llvm::SmallVector<std::string> words; ///< of letters or digits
   int32_t type = 0;
   int rank = -1;
+  std::string shape; ///< as declared
 
   explicit Port(const onnx::ValueInfoProto &info) : name(info.name()), lower(llvm::StringRef(info.name()).lower()) {
     for (char c : lower) {
@@ -53,6 +57,8 @@ struct Port {
     const onnx::TypeProto::Tensor &tensor = info.type().tensor_type();
     type = tensor.elem_type();
     rank = tensor.has_shape() ? tensor.shape().dim_size() : -1;
+    for (const onnx::TensorShapeProto::Dimension &dim : tensor.shape().dim())
+      shape += dim.dim_param() + "," + std::to_string(dim.dim_value()) + ";";
   }
 
   bool has(std::initializer_list<llvm::StringRef> any) const {
@@ -126,6 +132,48 @@ bool isUseCache(const Port &port) {
   return port.is({"use_cache_branch", "use_cache"}) && port.boolean() && port.rank <= 1;
 }
 
+/// The words of a name that say what is handed on, not in which direction.
+llvm::SmallVector<std::string> stateWords(const Port &port) {
+  static constexpr llvm::StringRef directions[] = {"past",   "prev",    "previous", "in",   "input", "out",
+                                                   "output", "present", "new",      "next", "cur",   "current"};
+  llvm::SmallVector<std::string> words;
+  for (const std::string &word : port.words)
+    if (!llvm::is_contained(directions, word))
+      words.push_back(word);
+  return words;
+}
+
+/// Pairs of what a step takes from the one before and hands to the next, apart from caches: by name, then by shape.
+llvm::SmallVector<std::pair<size_t, size_t>> recurrentPairs(llvm::ArrayRef<Port> inputs, llvm::ArrayRef<Port> outputs) {
+  auto mayBe = [](const Port &port) {
+    return port.real() && port.rank >= 2 && cacheOf(port).empty() && !isMask(port) && !isEncoderStates(port);
+  };
+  llvm::SmallVector<std::pair<size_t, size_t>> pairs;
+  llvm::SmallVector<bool> taken(outputs.size(), false);
+  for (auto [i, input] : llvm::enumerate(inputs)) {
+    if (!mayBe(input))
+      continue;
+    std::optional<size_t> named, shaped;
+    unsigned alike = 0;
+    for (auto [j, output] : llvm::enumerate(outputs)) {
+      if (!mayBe(output) || taken[j] || output.type != input.type || output.rank != input.rank)
+        continue;
+      if (!named && !stateWords(input).empty() && stateWords(input) == stateWords(output))
+        named = j;
+      if (output.shape == input.shape && j > 0) { // the first output is what the graph is for
+        shaped = j;
+        ++alike;
+      }
+    }
+    std::optional<size_t> found = named ? named : alike == 1 ? shaped : std::nullopt;
+    if (!found)
+      continue;
+    taken[*found] = true;
+    pairs.push_back({i, *found});
+  }
+  return pairs;
+}
+
 llvm::SmallVector<Port> graphInputs(const onnx::GraphProto &graph) {
   std::map<std::string, bool> initialized;
   for (const onnx::TensorProto &tensor : graph.initializer())
@@ -186,8 +234,8 @@ private:
   std::string maskRole(const Port &port) const {
     llvm::StringRef kind = isPadding(port) ? "padding" : "mask";
     // In a decoder file "attention_mask" is about the decoder's own ids; in all others about the source.
-    bool decoder =
-        graph == GraphRole::Decoder || graph == GraphRole::DecoderWithPast || graph == GraphRole::DecoderMerged;
+    bool decoder = graph == GraphRole::Decoder || graph == GraphRole::DecoderWithPast ||
+                   graph == GraphRole::DecoderMerged || graph == GraphRole::DecoderOnly;
     bool target = isTargetSide(port) || (decoder && !isSourceSide(port));
     return ((target ? "target_" : "source_") + kind).str();
   }
@@ -209,6 +257,9 @@ std::string outputRole(GraphRole graph, const Port &port, const Port *first) {
     return "log_probs";
   if (port.is({"logits"}) || first == &port)
     return "logits";
+  bool step = graph == GraphRole::DecoderWithPast || graph == GraphRole::DecoderOnly;
+  if (step && port.real() && port.rank == 2 && port.has({"attention", "attentions", "attn", "align", "alignment"}))
+    return "alignment";
   return {};
 }
 } // namespace
@@ -234,7 +285,9 @@ std::optional<GraphRole> mlir::transept::findGraphRole(const onnx::GraphProto &g
   if (takesSelf && (takesCross || takesStates))
     return GraphRole::DecoderWithPast;
   if (takesSelf)
-    return std::nullopt; // a decoder without an encoder
+    return takesIds ? std::optional(GraphRole::DecoderOnly) : std::nullopt;
+  if (takesIds && !recurrentPairs(inputs, outputs).empty())
+    return takesStates ? GraphRole::DecoderWithPast : GraphRole::DecoderOnly;
   if (takesStates && takesIds)
     return GraphRole::Decoder;
   if (takesStates && givesCross && !givesSelf)
@@ -256,15 +309,23 @@ PortRoles mlir::transept::findPortRoles(const onnx::GraphProto &graph, GraphRole
     return roles;
   llvm::SmallVector<Port> inputs = graphInputs(graph), outputs = graphOutputs(graph);
   InputRoles find(role, inputs);
+  llvm::StringMap<std::string> recurrent;
+  if (role == GraphRole::DecoderWithPast || role == GraphRole::DecoderOnly)
+    for (auto [number, pair] : llvm::enumerate(recurrentPairs(inputs, outputs))) {
+      recurrent[inputs[pair.first].name] = "recurrent." + std::to_string(number);
+      roles.emplace(outputs[pair.second].name, "recurrent_out." + std::to_string(number));
+    }
   for (const Port &port : inputs) {
-    std::string found = find.roleOf(port);
+    auto state = recurrent.find(port.name);
+    std::string found = state == recurrent.end() ? find.roleOf(port) : state->second;
     if (found.empty())
       unknown.push_back(port.name);
     else
       roles[port.name] = found;
   }
   // The main result is the first one that is no cache.
-  const Port *first = llvm::find_if(outputs, [](const Port &port) { return cacheOf(port).empty(); });
+  const Port *first =
+      llvm::find_if(outputs, [&](const Port &port) { return cacheOf(port).empty() && !roles.count(port.name); });
   for (const Port &port : outputs)
     if (std::string found = outputRole(role, port, first); !found.empty())
       roles.emplace(port.name, found);

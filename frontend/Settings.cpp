@@ -40,7 +40,7 @@ constexpr Setting settings[] = {
     {"decoder_start_token_id", Treatment::Implemented},
     {"disable_compile", Treatment::Irrelevant},
     {"diversity_penalty", Treatment::Neutral, "0.0"},
-    {"do_sample", Treatment::Neutral, "false"},
+    {"do_sample", Treatment::Implemented},
     {"early_stopping", Treatment::Implemented},
     {"encoder_no_repeat_ngram_size", Treatment::Implemented},
     {"encoder_repetition_penalty", Treatment::Neutral, "1.0"},
@@ -90,11 +90,11 @@ constexpr Setting settings[] = {
     {"stop_strings", Treatment::Neutral},
     {"suppress_tokens", Treatment::Implemented},
     {"task_to_id", Treatment::Data},
-    {"temperature", Treatment::Sampling},
+    {"temperature", Treatment::Implemented},
     {"token_healing", Treatment::Neutral, "false"},
     {"top_h", Treatment::Sampling},
-    {"top_k", Treatment::Sampling},
-    {"top_p", Treatment::Sampling},
+    {"top_k", Treatment::Implemented},
+    {"top_p", Treatment::Implemented},
     {"transformers_version", Treatment::Irrelevant},
     {"typical_p", Treatment::Sampling},
     {"use_cache", Treatment::Irrelevant},
@@ -171,6 +171,14 @@ Outcome<GenerationSettings> mlir::transept::readSettings(const std::string &dire
   result.json = text(kept);
   result.config = text(*config);
   return result;
+}
+
+bool mlir::transept::saysEncoderDecoder(const std::string &directory) {
+  Outcome<json> config = readObject(directory, "config.json");
+  if (!config)
+    return false;
+  auto found = config->find("is_encoder_decoder");
+  return found != config->end() && *found == true;
 }
 
 std::string mlir::transept::readLicence(const std::string &directory) {

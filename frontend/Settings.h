@@ -17,6 +17,9 @@ struct GenerationSettings {
 /// Merges config.json and generation_config.json (which wins) of `directory`. Both are optional.
 Outcome<GenerationSettings> readSettings(const std::string &directory);
 
+/// Whether config.json says that the model has an encoder and a decoder.
+bool saysEncoderDecoder(const std::string &directory);
+
 /// The licence that config.json or the front matter of README.md names, or an empty string.
 std::string readLicence(const std::string &directory);
 

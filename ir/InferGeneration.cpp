@@ -143,29 +143,26 @@ LogicalResult StateOp::infer(InferContext &, ArrayRef<Fact>, SmallVectorImpl<Fac
 LogicalResult ExportOp::infer(InferContext &, ArrayRef<Fact>, SmallVectorImpl<Fact> &) { return success(); }
 
 LogicalResult CacheAppendOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &) {
-  // C1: key and value are [rows, 1, heads, size].
+  // C1: key and value are [rows, positions, heads, size].
   bool unknown = false;
   std::optional<Dims> key = dimsOfRank(context, *this, operands[0], 4, "key", unknown),
                       value = dimsOfRank(context, *this, operands[1], 4, "value", unknown);
   if (!key || !value)
     return success(unknown);
-  if (constantValue((*key)[1]) != 1 || constantValue((*value)[1]) != 1)
-    return emitOpError() << "appends one position, not " << toString((*key)[1]) << " and " << toString((*value)[1]);
-  // C2: rows and heads agree.
+  // C2: rows, positions and heads agree.
   return success(succeeded(requireEqual(context, *this, (*key)[0], (*value)[0], "appends rows")) &&
+                 succeeded(requireEqual(context, *this, (*key)[1], (*value)[1], "appends positions")) &&
                  succeeded(requireEqual(context, *this, (*key)[2], (*value)[2], "appends heads")));
 }
 
 LogicalResult CacheAttentionOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
-  // C1: the query is [rows, 1, heads, size].
+  // C1: the query is [rows, positions, heads, size].
   bool unknown = false;
   std::optional<Dims> query = dimsOfRank(context, *this, operands[0], 4, "query", unknown);
   if (!query) {
     results.push_back(unrankedFact(elementTypeOf(operands[0])));
     return success(unknown);
   }
-  if (constantValue((*query)[1]) != 1)
-    return emitOpError() << "computes one position, not " << toString((*query)[1]);
   query->back() = dimConstant(getContext(), getValueSize());
   results.push_back(rankedFact(*query, elementTypeOf(operands[0])));
   return success();
@@ -178,15 +175,18 @@ LogicalResult CrossAttentionOp::infer(InferContext &context, ArrayRef<Fact> oper
                       key = dimsOfRank(context, *this, operands[1], 4, "key", unknown),
                       value = dimsOfRank(context, *this, operands[2], 4, "value", unknown);
   if (!query || !key || !value) {
-    results.push_back(unrankedFact(elementTypeOf(operands[0])));
+    results.append(getNumResults(), unrankedFact(elementTypeOf(operands[0])));
     return success(unknown);
   }
   // C2: key positions and head sizes agree.
   if (failed(requireEqual(context, *this, (*key)[1], (*value)[1], "pairs keys with values")) ||
       failed(requireEqual(context, *this, (*query)[3], (*key)[3], "multiplies queries by keys")))
     return failure();
+  Dims scores{(*query)[0], (*query)[2], (*query)[1], (*key)[1]};
   query->back() = value->back();
   results.push_back(rankedFact(*query, elementTypeOf(operands[0])));
+  if (getProbabilities())
+    results.push_back(rankedFact(scores, elementTypeOf(operands[0])));
   return success();
 }
 

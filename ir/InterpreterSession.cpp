@@ -74,15 +74,16 @@ LogicalResult readState(StateOp op, InterpreterSession &session, SmallVectorImpl
 }
 
 LogicalResult append(CacheAppendOp op, const HostTensor &key, const HostTensor &value, InterpreterSession &session) {
-  if (key.shape().size() != 4 || value.shape().size() != 4 || key.shape()[1] != 1 || value.shape()[1] != 1 ||
-      key.shape()[0] != value.shape()[0])
+  if (key.shape().size() != 4 || value.shape().size() != 4 || key.shape()[0] != value.shape()[0] ||
+      key.shape()[1] != value.shape()[1])
     return op.emitOpError() << "appends keys " << toText(key.shape()) << " and values " << toText(value.shape());
   const std::string layer = std::to_string(op.getLayer());
-  for (int64_t row = 0, live = liveRows(session, key.shape()[0]); row < live; ++row) {
-    FailureOr<int64_t> position = rowValue(op, session, "step.position", row);
-    if (failed(position))
+  const int64_t positions = key.shape()[1];
+  for (int64_t at = 0, end = liveRows(session, key.shape()[0]) * positions; at < end; ++at) {
+    FailureOr<int64_t> first = rowValue(op, session, "step.position", at / positions);
+    if (failed(first))
       return failure();
-    FailureOr<int64_t> index = poolIndex(op, session, row, *position);
+    FailureOr<int64_t> index = poolIndex(op, session, at / positions, *first + at % positions);
     if (failed(index))
       return failure();
     for (auto &[name, rows] : {std::make_pair("cache.key.", key), std::make_pair("cache.value.", value)}) {
@@ -90,13 +91,13 @@ LogicalResult append(CacheAppendOp op, const HostTensor &key, const HostTensor &
       HostTensor &pool = grownPool(session, name + layer, rows, *index);
       if (pool.shape().drop_front(2) != rows.shape().drop_front(2) || pool.elementType() != rows.elementType())
         return op.emitOpError() << "appends " << toText(rows.shape()) << " to a cache of " << toText(pool.shape());
-      copyElements(pool, *index * width, rows, row * width, width);
+      copyElements(pool, *index * width, rows, at * width, width);
     }
   }
   return success();
 }
 
-/// The part of an attention problem that is one row's: query [rows, 1, H, D].
+/// The part of an attention problem that is one position's: query [rows, T, H, D], `row` counts rows * T.
 AttentionProblem rowProblem(const HostTensor &query, int64_t row, double scale) {
   AttentionProblem problem;
   problem.batch = problem.queries = 1;
@@ -111,11 +112,11 @@ AttentionProblem rowProblem(const HostTensor &query, int64_t row, double scale) 
   return problem;
 }
 
-/// Attends and writes the row of the result [rows, 1, H, Dv].
-void attendRow(const AttentionProblem &problem, int64_t row, HostTensor &result) {
+/// Attends and writes the position of the result [rows, T, H, Dv]; `weights`, where given, receives [1, H, 1, keys].
+void attendRow(const AttentionProblem &problem, int64_t row, HostTensor &result, HostTensor *weights = nullptr) {
   HostTensor one =
       HostTensor::make(RankedTensorType::get({1, 1, problem.heads, problem.valueSize}, result.elementType()));
-  attend(problem, one, nullptr);
+  attend(problem, one, weights);
   copyElements(result, row * one.numElements(), one, 0, one.numElements());
 }
 
@@ -123,16 +124,18 @@ LogicalResult attendToCache(CacheAttentionOp op, const HostTensor &query, Interp
                             HostTensor &result) {
   const std::string layer = std::to_string(op.getLayer());
   const HostTensor keys = findState(session, "cache.key." + layer), values = findState(session, "cache.value." + layer);
-  if (!keys || !values || query.shape().size() != 4 || query.shape()[1] != 1 || keys.shape()[3] != query.shape()[3] ||
-      keys.shape()[2] == 0 || query.shape()[2] % keys.shape()[2] != 0 || values.shape()[2] != keys.shape()[2] ||
-      result.numElements() != query.shape()[0] * query.shape()[2] * values.shape()[3])
+  if (!keys || !values || query.shape().size() != 4 || keys.shape()[3] != query.shape()[3] || keys.shape()[2] == 0 ||
+      query.shape()[2] % keys.shape()[2] != 0 || values.shape()[2] != keys.shape()[2] ||
+      result.numElements() != query.shape()[0] * query.shape()[1] * query.shape()[2] * values.shape()[3])
     return op.emitOpError() << "cannot attend from " << toText(query.shape()) << " to the cache of layer " << layer;
-  for (int64_t row = 0, live = liveRows(session, query.shape()[0]); row < live; ++row) {
-    FailureOr<int64_t> position = rowValue(op, session, "step.position", row);
-    if (failed(position))
+  const int64_t positions = query.shape()[1];
+  for (int64_t at = 0, end = liveRows(session, query.shape()[0]) * positions; at < end; ++at) {
+    const int64_t row = at / positions;
+    FailureOr<int64_t> first = rowValue(op, session, "step.position", row);
+    if (failed(first))
       return failure();
     std::vector<int64_t> places;
-    for (int64_t p = 0; p <= *position; ++p) {
+    for (int64_t p = 0; p <= *first + at % positions; ++p) {
       FailureOr<int64_t> index = poolIndex(op, session, row, p);
       if (failed(index))
         return failure();
@@ -140,7 +143,7 @@ LogicalResult attendToCache(CacheAttentionOp op, const HostTensor &query, Interp
         return op.emitOpError() << "reads position " << p << " of row " << row << ", which nobody wrote";
       places.push_back(*index);
     }
-    AttentionProblem problem = rowProblem(query, row, op.getScale().convertToFloat());
+    AttentionProblem problem = rowProblem(query, at, op.getScale().convertToFloat());
     problem.keys = static_cast<int64_t>(places.size());
     problem.keyHeads = keys.shape()[2];
     problem.valueSize = values.shape()[3];
@@ -151,30 +154,32 @@ LogicalResult attendToCache(CacheAttentionOp op, const HostTensor &query, Interp
     };
     problem.key = reader(keys);
     problem.value = reader(values);
-    attendRow(problem, row, result);
+    attendRow(problem, at, result);
   }
   return success();
 }
 
 LogicalResult attendToSource(CrossAttentionOp op, ArrayRef<HostTensor> operands, InterpreterSession &session,
-                             HostTensor &result) {
+                             MutableArrayRef<HostTensor> results) {
+  HostTensor &result = results[0];
   const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
   const HostTensor keyMask = operands.size() > 3 ? operands[3] : HostTensor();
-  if (query.shape().size() != 4 || key.shape().size() != 4 || value.shape().size() != 4 || query.shape()[1] != 1 ||
+  if (query.shape().size() != 4 || key.shape().size() != 4 || value.shape().size() != 4 ||
       key.shape()[3] != query.shape()[3] || key.shape().take_front(3) != value.shape().take_front(3) ||
       key.shape()[2] == 0 || query.shape()[2] % key.shape()[2] != 0 ||
-      result.numElements() != query.shape()[0] * query.shape()[2] * value.shape()[3] ||
+      result.numElements() != query.shape()[0] * query.shape()[1] * query.shape()[2] * value.shape()[3] ||
       (keyMask && keyMask.shape() != key.shape().take_front(2)))
     return op.emitOpError() << "cannot attend from " << toText(query.shape()) << " to keys " << toText(key.shape())
                             << " and values " << toText(value.shape());
-  for (int64_t row = 0, live = liveRows(session, query.shape()[0]); row < live; ++row) {
-    FailureOr<int64_t> source = rowValue(op, session, "step.source", row);
+  const int64_t positions = query.shape()[1], heads = query.shape()[2], keys = key.shape()[1];
+  for (int64_t at = 0, end = liveRows(session, query.shape()[0]) * positions; at < end; ++at) {
+    FailureOr<int64_t> source = rowValue(op, session, "step.source", at / positions);
     if (failed(source))
       return failure();
     if (*source < 0 || *source >= key.shape()[0])
       return op.emitOpError() << "reads source slot " << *source << " of " << key.shape()[0];
-    AttentionProblem problem = rowProblem(query, row, op.getScale().convertToFloat());
-    problem.keys = key.shape()[1];
+    AttentionProblem problem = rowProblem(query, at, op.getScale().convertToFloat());
+    problem.keys = keys;
     problem.keyHeads = key.shape()[2];
     problem.valueSize = value.shape()[3];
     problem.emptyRow = op.getEmptyRow();
@@ -190,7 +195,15 @@ LogicalResult attendToSource(CrossAttentionOp op, ArrayRef<HostTensor> operands,
       problem.visible = [&, slot = *source](int64_t, int64_t, int64_t, int64_t j) {
         return keyMask.getDouble(slot * keyMask.shape()[1] + j) != 0;
       };
-    attendRow(problem, row, result);
+    if (results.size() == 1) {
+      attendRow(problem, at, result);
+      continue;
+    }
+    HostTensor weights = HostTensor::make(RankedTensorType::get({1, heads, 1, keys}, results[1].elementType()));
+    attendRow(problem, at, result, &weights);
+    for (int64_t h = 0; h < heads; ++h)
+      copyElements(results[1], (((at / positions) * heads + h) * positions + at % positions) * keys, weights, h * keys,
+                   keys);
   }
   return success();
 }
@@ -285,6 +298,6 @@ LogicalResult transept::evaluateInSession(Operation *op, ArrayRef<HostTensor> op
   if (auto cached = dyn_cast<CacheAttentionOp>(op))
     return attendToCache(cached, operands[0], session, results[0]);
   if (auto cross = dyn_cast<CrossAttentionOp>(op))
-    return attendToSource(cross, operands, session, results[0]);
+    return attendToSource(cross, operands, session, results);
   return search(cast<SearchHeadOp>(op), operands[0], session);
 }

@@ -136,9 +136,10 @@ def Kernel_AttendOp : Kernel_KernelOp<"attend"> {
   let assemblyFormat = "`shapes` $shapes" # operandsFormat # "attr-dict" # typesFormat;
 }
 def Kernel_AttendCacheOp : Kernel_KernelOp<"attend_cache"> {
-  let summary = "Attention of one new position per row over the paged self cache, positions 0 … position[row]";
+  let summary = "Attention of T new positions per row over the paged self cache, each over positions 0 … its own";
   let description = [{
-    inputs: query [rows, 1, H, D], pool [blocks, E], block table i32 [rows, capacity], position i64 [rows]. output: [rows, 1, H, Dv].
+    inputs: query [rows, T, H, D], pool [blocks, E], block table i32 [rows, capacity], position i64 [rows] (of query 0).
+    output: [rows, T, H, Dv].
     The key of position p and head h is at pool[block[row, p]] + keyOffset + (h * 16 + p mod 16) * D, likewise the value.
   }];
   let arguments = !con(base, (ins F32Attr:$scale, I64Attr:$heads, I64Attr:$kvHeads, I64Attr:$keySize, I64Attr:$valueSize,
@@ -148,16 +149,16 @@ def Kernel_AttendCacheOp : Kernel_KernelOp<"attend_cache"> {
 def Kernel_AttendSourceOp : Kernel_KernelOp<"attend_source"> {
   let summary = "Attention of rows over the keys and values of their source slot";
   let description = [{
-    inputs: query [rows, 1, H, D], key [batch, S, Hk, D], value [batch, S, Hk, Dv], source i32 [rows], and with `hasKeyMask`
-    a mask [batch, S]. output: [rows, 1, H, Dv].
+    inputs: query [rows, T, H, D], key [batch, S, Hk, D], value [batch, S, Hk, Dv], source i32 [rows], and with `hasKeyMask`
+    a mask [batch, S]. output: [rows, T, H, Dv], and with two outputs the probabilities [rows, H, T, S].
   }];
   let arguments = !con(base, (ins F32Attr:$scale, I64Attr:$emptyRow, UnitAttr:$hasKeyMask));
   let assemblyFormat = "`shapes` $shapes" # operandsFormat # "attr-dict" # typesFormat;
 }
 def Kernel_CacheAppendOp : Kernel_KernelOp<"cache_append"> {
-  let summary = "Writes the keys and values of the rows' new position into the paged self cache";
+  let summary = "Writes the keys and values of the rows' T new positions into the paged self cache";
   let description = [{
-    inputs: key [rows, Hk, D], value [rows, Hk, Dv], pool [blocks, E] (written in place), block table i32 [rows, capacity], position i64 [rows].
+    inputs: key [rows, T, Hk, D], value [rows, T, Hk, Dv], pool [blocks, E] (written in place), block table i32 [rows, capacity], position i64 [rows].
     No outputs. Addresses as in attend_cache.
   }];
   let arguments = !con(base, (ins I64Attr:$kvHeads, I64Attr:$keySize, I64Attr:$valueSize, I64Attr:$keyOffset, I64Attr:$valueOffset));

@@ -366,14 +366,14 @@ def Transept_ExportOp : Transept_Op<"export", "", 1, [MemoryEffects<[MemWrite]>]
   let assemblyFormat = "$name `,` $value attr-dict `:` type($value)";
 }
 def Transept_CacheAppendOp : Transept_Op<"cache_append", "", 1, [MemoryEffects<[MemWrite]>]> {
-  let summary = "Appends one position of keys and values of every live row to the self cache of `layer`";
-  let description = [{ key [rows, 1, H, D], value [rows, 1, H, Dv]. }];
+  let summary = "Appends T positions of keys and values of every live row to the self cache of `layer`";
+  let description = [{ key [rows, T, H, D], value [rows, T, H, Dv], at the positions step.position[row] and following. T is 1 in a step. }];
   let arguments = (ins AnyTensor:$key, AnyTensor:$value, I64Attr:$layer);
   let assemblyFormat = "$key `,` $value attr-dict `:` type($key) `,` type($value)";
 }
 def Transept_CacheAttentionOp : Transept_Op<"cache_attention", "", 1, [MemoryEffects<[MemRead]>]> {
-  let summary = "Attention of one new position over the self cache of `layer`, positions 0 … position of the row";
-  let description = [{ query [rows, 1, H, D]; result [rows, 1, H, Dv]. Hk heads are cached. }];
+  let summary = "Attention of T new positions over the self cache of `layer`, each over the positions from 0 to its own";
+  let description = [{ query [rows, T, H, D], at the positions step.position[row] and following; result [rows, T, H, Dv]. Hk heads are cached. }];
   let arguments = (ins AnyTensor:$query, I64Attr:$layer, F32Attr:$scale, I64Attr:$kvHeads, I64Attr:$valueSize);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$query attr-dict `:` functional-type(operands, results)";
@@ -381,11 +381,11 @@ def Transept_CacheAttentionOp : Transept_Op<"cache_attention", "", 1, [MemoryEff
 def Transept_CrossAttentionOp : Transept_Op<"cross_attention", "", 1, [MemoryEffects<[MemRead]>]> {
   let summary = "Attention of the rows over keys and values of their source slot";
   let description = [{
-    query [rows, 1, H, D]; key [batch, S, Hk, D]; value [batch, S, Hk, Dv]; keyMask [batch, S], non-zero = visible.
-    Row r reads source slot step.source[r]: beams of a sentence share one copy.
+    query [rows, T, H, D]; key [batch, S, Hk, D]; value [batch, S, Hk, Dv]; keyMask [batch, S], non-zero = visible.
+    Row r reads source slot step.source[r]: beams of a sentence share one copy. `probabilities`, where asked for, is [rows, H, T, S].
   }];
   let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value, Optional<AnyTensor>:$keyMask, F32Attr:$scale, Transept_EmptyRowAttr:$emptyRow);
-  let results = (outs AnyTensor:$result);
+  let results = (outs AnyTensor:$result, Optional<AnyTensor>:$probabilities);
   let assemblyFormat = "$query `,` $key `,` $value (`key_mask` `(` $keyMask^ `)`)? `empty_row` $emptyRow attr-dict `:` functional-type(operands, results)";
 }
 def Transept_SearchHeadOp : Transept_Op<"search_head", "", 1, [MemoryEffects<[MemWrite]>]> {

@@ -41,6 +41,8 @@ StringRef transept::stateRole(StringRef name) {
     return "cross-cache";
   if (name == "cache.self")
     return "self-cache";
+  if (name.starts_with("recurrent"))
+    return "recurrent-state";
   if (name.starts_with("search.") || name == "logits")
     return "search";
   return "step";

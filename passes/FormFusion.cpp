@@ -6,6 +6,7 @@
 #include "ir/HostTensor.h"
 #include "ir/WeightStore.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Stage.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -53,6 +54,6 @@ void transept::fuseEntry(kernel::EntryOp entry) {
     simplifyBodies(entry);
   storeConstantMaps(entry);
   simplifyBodies(entry);
-  if (entry.getSymName() == "step")
+  if (entry.getSymName() == stepName || entry.getSymName() == alignmentsName)
     limitToLiveRows(entry);
 }

@@ -37,13 +37,10 @@ LogicalResult transept::form(FormContext &f, ExportOp op) {
 LogicalResult transept::form(FormContext &f, CacheAppendOp op) {
   const CacheLayout::Layer &layer = f.cache.layers.at(op.getLayer());
   DimAttr rows = f.symbol("rows");
-  auto head = [&](Value tensor, int64_t size) {
-    Value f32 = f.cast(op.getLoc(), f.tensor(tensor), f.builder.getF32Type());
-    return f.view(op.getLoc(), f32, {rows, f.constant(layer.heads), f.constant(size)});
-  };
+  auto float32 = [&](Value tensor) { return f.cast(op.getLoc(), f.tensor(tensor), f.builder.getF32Type()); };
   if (graphDims(op.getKey()).front() != rows)
-    return op.emitOpError() << "appends " << op.getKey().getType() << ", which is not one position per row";
-  SmallVector<Value> inputs = {head(op.getKey(), layer.keySize), head(op.getValue(), layer.valueSize)};
+    return op.emitOpError() << "appends " << op.getKey().getType() << ", which holds no positions of the rows";
+  SmallVector<Value> inputs = {float32(op.getKey()), float32(op.getValue())};
   llvm::append_range(inputs, poolInputs(f));
   f.builder.create<kernel::CacheAppendOp>(op.getLoc(), TypeRange{}, inputs, ValueRange{}, Value(), f.shapes(inputs, {}),
                                           layer.heads, layer.keySize, layer.valueSize, layer.keyOffset,
@@ -88,11 +85,19 @@ LogicalResult transept::form(FormContext &f, CrossAttentionOp op) {
   if (op.getKeyMask())
     inputs.push_back(formKeyMask(f, loc, f.tensor(op.getKeyMask()), {key[0], key[1]}));
   dims.back() = value.back();
+  SmallVector<DimsAttr> outputs = {f.dims(dims)};
+  if (op.getProbabilities())
+    outputs.push_back(f.dims({dims[0], dims[2], dims[1], key[1]}));
+  SmallVector<Type> types;
+  for (DimsAttr output : outputs)
+    types.push_back(plainType(output.getDims(), f32));
   auto attend = f.builder.create<kernel::AttendSourceOp>(
-      loc, TypeRange{plainType(dims, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(dims)),
-      op.getScaleAttr(), f.builder.getI64IntegerAttr(static_cast<int64_t>(op.getEmptyRow())),
+      loc, types, inputs, ValueRange{}, Value(), f.shapes(inputs, outputs), op.getScaleAttr(),
+      f.builder.getI64IntegerAttr(static_cast<int64_t>(op.getEmptyRow())),
       op.getKeyMask() ? f.builder.getUnitAttr() : UnitAttr());
-  f.define(op, f.cast(loc, attend.getResult(0), graphElementType(op)));
+  f.define(op.getResult(), f.cast(loc, attend.getResult(0), graphElementType(op.getResult())));
+  if (op.getProbabilities())
+    f.define(op.getProbabilities(), f.cast(loc, attend.getResult(1), graphElementType(op.getProbabilities())));
   return success();
 }
 

@@ -4,6 +4,7 @@
 
 #include "passes/Fuse.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/Stage.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -25,8 +26,10 @@ public:
     // it.
     if (failed(simplify()))
       return signalPassFailure();
-    FusionReport report;
-    fuseAttention(getOperation(), report);
+    // Functions that staging does not use are fused too, but do not count.
+    FusionReport report, unused;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      fuseAttention(function, isStaged(function) ? report : unused);
     if (failed(simplify()))
       return signalPassFailure();
     store(report);

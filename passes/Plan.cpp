@@ -6,6 +6,7 @@
 #include "ir/Transept.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "passes/PlanEntry.h"
+#include "passes/Stage.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -36,7 +37,7 @@ struct PlanPass : PassWrapper<PlanPass, OperationPass<ModuleOp>> {
     FunctionTable functions(getOperation());
     for (auto entry : llvm::make_early_inc_range(getOperation().getOps<kernel::EntryOp>())) {
       EntryPlan plan(entry, traits);
-      if (failed(plan.run()) || (entry.getSymName() == "step" && failed(verifyStep(plan))))
+      if (failed(plan.run()) || (entry.getSymName() == stepName && failed(verifyStep(plan))))
         return signalPassFailure();
       emitProgram(plan, functions);
     }

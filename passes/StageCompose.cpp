@@ -2,51 +2,12 @@
 //----------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "passes/Shapes.h"
-#include "passes/Stage.h"
+#include "passes/StagePart.h"
 
 using namespace mlir;
 using namespace mlir::transept;
 
 namespace {
-
-/// A function of the export and what its inputs and outputs are (roles by the model's own names, made by the importer).
-struct Part {
-  func::FuncOp function;
-  DictionaryAttr roles;
-
-  explicit operator bool() const { return static_cast<bool>(function); }
-
-  std::string argumentRole(unsigned index) const {
-    auto name = const_cast<func::FuncOp &>(function).getArgAttrOfType<StringAttr>(index, "transept.name");
-    auto role = name && roles ? roles.getAs<StringAttr>(name.getValue()) : StringAttr();
-    return role ? role.str() : "";
-  }
-  std::string resultRole(unsigned index) const {
-    auto name = const_cast<func::FuncOp &>(function).getResultAttrOfType<StringAttr>(index, "transept.name");
-    auto role = name && roles ? roles.getAs<StringAttr>(name.getValue()) : StringAttr();
-    return role ? role.str() : "";
-  }
-  std::optional<unsigned> argument(StringRef role) {
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (argumentRole(i) == role)
-        return i;
-    return std::nullopt;
-  }
-  std::optional<unsigned> resultIndex(ArrayRef<StringRef> wanted) {
-    for (unsigned i = 0; i < function.getNumResults(); ++i)
-      if (llvm::is_contained(wanted, StringRef(resultRole(i))))
-        return i;
-    return std::nullopt;
-  }
-};
-
-Part findPart(ModuleOp module, StringRef name) {
-  auto function = module.lookupSymbol<func::FuncOp>(name);
-  auto exported = module->getAttrOfType<DictionaryAttr>("transept.export");
-  auto roles = exported ? exported.getAs<DictionaryAttr>("roles") : DictionaryAttr();
-  return {function, roles ? roles.getAs<DictionaryAttr>(name) : DictionaryAttr()};
-}
 
 /// Renames the symbol that is axis `axis` of argument `index` to `name` (nothing to do where the axis is no symbol).
 LogicalResult nameAxis(Part &part, std::optional<unsigned> index, unsigned axis, DimAttr replacement) {
@@ -62,7 +23,9 @@ LogicalResult nameAxis(Part &part, std::optional<unsigned> index, unsigned axis,
   return substituteSymbol(part.function, symbol, replacement);
 }
 
-LogicalResult nameAxes(Part &part, ArrayRef<StringRef> roles, ArrayRef<DimAttr> axes) {
+} // namespace
+
+LogicalResult transept::nameAxes(Part &part, ArrayRef<StringRef> roles, ArrayRef<DimAttr> axes) {
   for (StringRef role : roles)
     for (auto [axis, dim] : llvm::enumerate(axes))
       if (dim && failed(nameAxis(part, part.argument(role), axis, dim)))
@@ -70,11 +33,65 @@ LogicalResult nameAxes(Part &part, ArrayRef<StringRef> roles, ArrayRef<DimAttr> 
   return success();
 }
 
-constexpr StringRef sourceMasks[] = {"source_mask", "source_padding"};
+Part transept::findPart(ModuleOp module, StringRef name) {
+  auto function = module.lookupSymbol<func::FuncOp>(name);
+  auto exported = module->getAttrOfType<DictionaryAttr>("transept.export");
+  auto roles = exported ? exported.getAs<DictionaryAttr>("roles") : DictionaryAttr();
+  return {function, roles ? roles.getAs<DictionaryAttr>(name) : DictionaryAttr()};
+}
 
-} // namespace
+bool transept::isStaged(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  StringRef name = function.getName();
+  bool monolith = static_cast<bool>(findPart(module, "monolith"));
+  if (name == "encoder" || name == "decoder" || name == "decoder_merged")
+    return !monolith;
+  if (name == "decoder_with_past" || name == "cross_kv")
+    return !hasPrefixDecoder(module);
+  return true;
+}
+
+bool transept::hasPrefixDecoder(ModuleOp module) {
+  return llvm::any_of(ArrayRef<StringRef>{"monolith", "decoder", "decoder_merged"},
+                      [&](StringRef name) { return static_cast<bool>(findPart(module, name)); });
+}
+
+/// A decoder alone, as @score of its ids.
+static FailureOr<WholeModel> composeDecoderOnly(ModuleOp module, Part part) {
+  MLIRContext *context = module.getContext();
+  std::optional<unsigned> ids = part.argument("target_ids"), logits = part.resultIndex({"logits", "log_probs"});
+  if (!ids || !logits)
+    return part.function.emitError() << "the export does not say which "
+                                     << (!ids ? "input holds the target ids" : "output is the logits"),
+           failure();
+  if (failed(nameAxes(part, {"target_ids"}, {dimSymbol(context, "batch"), dimSymbol(context, "target")})))
+    return failure();
+  for (BlockArgument argument : part.function.getArguments())
+    if (argument.getArgNumber() != *ids && !argument.use_empty())
+      return part.function.emitError() << "input '" << part.argumentName(argument.getArgNumber())
+                                       << "' of the decoder has no known meaning",
+             failure();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  WholeModel whole;
+  BlockArgument from = part.function.getArgument(*ids);
+  auto type = builder.getFunctionType({from.getType()}, {part.function.getResultTypes()[*logits]});
+  whole.function = builder.create<func::FuncOp>(part.function.getLoc(), scoreName, type);
+  whole.function.setArgAttr(0, "transept.name", builder.getStringAttr("decoder_input_ids"));
+  whole.function.setResultAttr(0, "transept.name", builder.getStringAttr("logits"));
+  if (Attribute guards = part.function->getAttr(guardsAttrName))
+    whole.function->setAttr(guardsAttrName, guards);
+  builder.setInsertionPointToStart(whole.function.addEntryBlock());
+  IRMapping mapping;
+  mapping.map(from, whole.function.getArgument(0));
+  for (Operation &op : part.function.getBody().front().without_terminator())
+    builder.clone(op, mapping);
+  builder.create<func::ReturnOp>(part.function.getLoc(), mapping.lookupOrDefault(part.end()->getOperand(*logits)));
+  return whole;
+}
 
 FailureOr<WholeModel> transept::composeWholeModel(ModuleOp module) {
+  if (Part part = findPart(module, "decoder_only"))
+    return composeDecoderOnly(module, part);
   MLIRContext *context = module.getContext();
   DimAttr batch = dimSymbol(context, "batch"), source = dimSymbol(context, "source"),
           target = dimSymbol(context, "target");
@@ -99,8 +116,10 @@ FailureOr<WholeModel> transept::composeWholeModel(ModuleOp module) {
                                          : "output is the logits"),
            failure();
   if (failed(nameAxes(sourceSide, {inputRole}, {batch, inputRole == "source_ids" ? source : DimAttr()})) ||
+      failed(nameAxes(sourceSide, {"source_lengths"}, {batch})) ||
       failed(nameAxes(sourceSide, sourceMasks, {batch, source})) ||
-      failed(nameAxes(decoder, {"target_ids", "target_padding", "target_mask"}, {batch, target})))
+      failed(nameAxes(decoder, {"target_ids", "target_padding", "target_mask"}, {batch, target})) ||
+      failed(fillDecoderInputs(decoder, dimConstant(context, 0), target)))
     return failure();
 
   OpBuilder builder(context);
@@ -127,7 +146,9 @@ FailureOr<WholeModel> transept::composeWholeModel(ModuleOp module) {
       maskIndex = i;
       maskRole = StringRef(role) == "source_mask" ? "source_mask" : "source_padding";
       whole.encoderMask = take(sourceSide, i);
-    } else if (!(monolith && i == *ids)) {
+    } else if (role == "source_lengths") {
+      whole.encoderLengths = take(sourceSide, i);
+    } else if (!monolith || (i != *ids && !sourceSide.function.getArgument(i).use_empty())) {
       return sourceSide.function.emitError()
                  << "input '" << sourceSide.function.getArgAttrOfType<StringAttr>(i, "transept.name").getValue()
                  << "' of the encoder has no known meaning",
@@ -156,7 +177,7 @@ FailureOr<WholeModel> transept::composeWholeModel(ModuleOp module) {
     argumentAttrs[idsPosition] = builder.getDictionaryAttr({name});
   }
 
-  auto function = builder.create<func::FuncOp>(decoder.function.getLoc(), "score",
+  auto function = builder.create<func::FuncOp>(decoder.function.getLoc(), scoreName,
                                                builder.getFunctionType(inputTypes, {decoderType.getResult(*logits)}));
   whole.function = function;
   for (auto [index, attrs] : llvm::enumerate(argumentAttrs))

@@ -1,111 +1,49 @@
-//===- StageDerive.cpp - one position computed from caches
-//-------------------------------------------------------------===//
+//===- StageDerive.cpp - which class values are of, and one position of each op -----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-//
-// Values fall into three classes. *Static* ones do not see the decoder: those that depend on the source are computed by
-// @encode and kept per source slot. *Positional* ones depend on target positions but not on the batch: they get a row
-// axis in front, since every row has its own position. *Decoder* values keep their shape with target = 1 and batch =
-// rows.
-//
-// The proof: every op on decoder values is pointwise along the axes that hold target and batch (its own statement,
-// axisBehaviour), or is attention that is causal with offset 0 over decoder keys, or attention over static keys.
 
-#include "passes/ElementExpr.h"
-#include "passes/Shapes.h"
-#include "passes/Stage.h"
-#include <set>
+#include "passes/StepBuilder.h"
 
 using namespace mlir;
 using namespace mlir::transept;
 
-namespace {
+static RankedTensorType rankedType(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
 
-RankedTensorType rankedType(Value value) { return dyn_cast<RankedTensorType>(value.getType()); }
-
-std::string nodeName(Operation *op) {
+static std::string quotedNode(Operation *op) {
   if (auto name = op->getLoc()->findInstanceOf<NameLoc>())
     return ("'" + name.getName().str() + "'");
   return ("a " + op->getName().stripDialect() + " op").str();
 }
 
-class StepBuilder {
-public:
-  StepBuilder(ModuleOp module, const WholeModel &model)
-      : module(module), model(model), context(module.getContext()), exprs(context), rows(dimSymbol(context, "rows")),
-        one(dimConstant(context, 1)), builder(context) {}
+LogicalResult StepBuilder::broken(Operation *op, const Twine &why) {
+  result.reason = (quotedNode(op) + ": " + why).str();
+  return failure();
+}
 
-  FailureOr<Derivation> run();
+RankedTensorType StepBuilder::stepType(RankedTensorType type, bool positional) {
+  SmallVector<DimAttr> dims;
+  if (positional)
+    dims.push_back(rows);
+  for (DimAttr dim : dimsOf(type))
+    dims.push_back(inStep(dim));
+  return makeType(dims, type.getElementType());
+}
 
-private:
-  enum class Class { Static, Positional, Decoder };
+Value StepBuilder::reshape(Location loc, Value value, ArrayRef<DimAttr> dims) {
+  RankedTensorType type = makeType(dims, rankedType(value).getElementType());
+  return type == value.getType() ? value : builder.create<ReshapeOp>(loc, type, value, Value(), false).getResult();
+}
 
-  Class classOf(Value value) {
-    auto it = classes.find(value);
-    return it == classes.end() ? Class::Static : it->second;
-  }
-  LogicalResult classify();
-  /// Whether the op is the graph's own shift of its targets: ids at i - 1, a constant at 0.
-  bool matchShift(Operation *op);
-  bool hasSymbol(Value value, StringRef symbol) {
-    auto type = rankedType(value);
-    return type && llvm::any_of(dimsOf(type), [&](DimAttr dim) { return dim && dependsOn(dim, symbol); });
-  }
-  bool dependsOnTarget(Value value) { return hasSymbol(value, "target"); }
-  bool dependsOnBatch(Value value) { return hasSymbol(value, "batch"); }
+Value StepBuilder::addNumber(Location loc, Value value, int64_t offset) {
+  if (offset == 0)
+    return value;
+  HostTensor number = HostTensor::make(RankedTensorType::get({}, rankedType(value).getElementType()));
+  number.setInt(0, offset);
+  Value constant = builder.create<ConstantOp>(loc, number.getType(), number.toElements());
+  return builder.create<AddOp>(loc, value.getType(), value, constant);
+}
 
-  LogicalResult broken(Operation *op, const Twine &why) {
-    result.reason = (nodeName(op) + ": " + why).str();
-    return failure();
-  }
-
-  DimAttr inStep(DimAttr dim) { return substitute(substitute(dim, "target", one), "batch", rows); }
-  RankedTensorType stepType(RankedTensorType type, bool positional) {
-    SmallVector<DimAttr> dims;
-    if (positional)
-      dims.push_back(rows);
-    for (DimAttr dim : dimsOf(type))
-      dims.push_back(inStep(dim));
-    return makeType(dims, type.getElementType());
-  }
-  Value reshape(Location loc, Value value, ArrayRef<DimAttr> dims) {
-    RankedTensorType type = makeType(dims, rankedType(value).getElementType());
-    return type == value.getType() ? value : builder.create<ReshapeOp>(loc, type, value, Value(), false).getResult();
-  }
-  Value state(StringRef name, ArrayRef<DimAttr> dims, Type elementType) {
-    return builder.create<StateOp>(module.getLoc(), makeType(dims, elementType), name);
-  }
-
-  /// The value in @step: itself cloned for constants, a state for what @encode keeps, else what was built for it.
-  FailureOr<Value> inStepValue(Value value, Operation *user);
-  FailureOr<Value> aligned(Value value, Operation *user, RankedTensorType resultType);
-  std::string hoist(Value value);
-
-  LogicalResult build(Operation *op);
-  LogicalResult buildPositions(Operation *op);
-  LogicalResult buildDecoder(Operation *op);
-  LogicalResult buildPositional(Operation *op);
-  LogicalResult buildAttention(AttentionOp op);
-  LogicalResult provePointwise(Operation *op);
-  FailureOr<Value> positionsOf(Value value);
-
-  void buildEncode();
-  void buildRecompute();
-
-  ModuleOp module;
-  WholeModel model;
-  MLIRContext *context;
-  ElementExprs exprs;
-  DimAttr rows, one;
-  OpBuilder builder;
-  Derivation result;
-  llvm::DenseMap<Value, Class> classes;
-  llvm::DenseMap<Value, Value> built;
-  llvm::MapVector<Value, std::string> hoisted;
-  Value token, position;
-  unsigned nextHoisted = 0;
-};
-
-} // namespace
+//===- Classes
+//--------------------------------------------------------------------------------------------------------===//
 
 bool StepBuilder::matchShift(Operation *op) {
   auto type = rankedType(op->getResult(0));
@@ -137,6 +75,10 @@ LogicalResult StepBuilder::classify() {
   Block &body = model.function.getBody().front();
   Value ids = body.getArgument(model.decoderIds);
   classes[ids] = Class::Decoder;
+  for (const WholeModel::Past &cache : model.caches)
+    classes[body.getArgument(cache.argument)] = Class::Decoder;
+  for (const WholeModel::Recurrent &recurrent : model.recurrent)
+    classes[body.getArgument(recurrent.argument)] = Class::Decoder;
   bool plain = false;
   Value shifted;
   for (Operation &op : body.without_terminator()) {
@@ -148,12 +90,12 @@ LogicalResult StepBuilder::classify() {
       positional |= classOf(operand) == Class::Positional;
     }
     for (Value value : op.getResults())
-      positional |= dependsOnTarget(value);
+      positional |= dependsOnPositions(value);
     if (auto dims = dyn_cast<DimValueOp>(op))
-      positional |= llvm::any_of(dims.getDims(), [](Attribute d) { return dependsOn(cast<DimAttr>(d), "target"); });
+      positional |= llvm::any_of(dims.getDims(), [&](Attribute d) { return dependsOn(cast<DimAttr>(d), along); });
     if (!decoder && !positional)
       continue;
-    // What has both a batch and a target axis is shaped like a decoder value, wherever it comes from.
+    // What has both a batch and a position axis is shaped like a decoder value, wherever it comes from.
     for (Value value : op.getResults())
       classes[value] = decoder || dependsOnBatch(value) ? Class::Decoder : Class::Positional;
     if (decoder && matchShift(&op))
@@ -222,20 +164,25 @@ FailureOr<Value> StepBuilder::inStepValue(Value value, Operation *user) {
     }
     return built.lookup(value);
   }
-  // One row of the slot of each hypothesis: only where the batch is the first axis.
-  auto type = rankedType(value);
-  SmallVector<DimAttr> dims = type ? dimsOf(type) : SmallVector<DimAttr>();
-  if (dims.empty() || symbolName(dims[0]) != "batch" ||
-      llvm::any_of(ArrayRef(dims).drop_front(), [](DimAttr dim) { return dependsOn(dim, "batch"); })) {
-    (void)broken(user, "uses a value of the source whose first axis is not the batch");
+  Value picked = perRow(user->getLoc(), value);
+  if (!picked) {
+    (void)broken(user, "uses a value of the source that has not one axis for the batch");
     return failure();
   }
-  Value whole = state(hoist(value), dims, type.getElementType());
-  Value source = state("step.source", {rows}, builder.getI32Type());
-  dims[0] = rows;
-  Value picked = builder.create<GatherOp>(user->getLoc(), makeType(dims, type.getElementType()), whole, source, 0);
   built[value] = picked;
   return picked;
+}
+
+Value StepBuilder::perRow(Location loc, Value value) {
+  auto type = rankedType(value);
+  SmallVector<DimAttr> dims = type ? dimsOf(type) : SmallVector<DimAttr>();
+  auto *batch = llvm::find_if(dims, [](DimAttr dim) { return symbolName(dim) == "batch"; });
+  if (batch == dims.end() || llvm::count_if(dims, [](DimAttr dim) { return dependsOn(dim, "batch"); }) != 1)
+    return {};
+  Value whole = state(hoist(value), dims, type.getElementType());
+  Value source = state("step.source", {rows}, builder.getI32Type());
+  *batch = rows;
+  return builder.create<GatherOp>(loc, makeType(dims, type.getElementType()), whole, source, batch - dims.begin());
 }
 
 /// A positional operand [rows, …dims] as the operand of a result whose batch axis is known: rows move to that axis,
@@ -267,14 +214,14 @@ FailureOr<Value> StepBuilder::aligned(Value value, Operation *user, RankedTensor
 
 LogicalResult StepBuilder::provePointwise(Operation *op) {
   auto graphOp = dyn_cast<GraphOp>(op);
-  if (!graphOp || op->getNumResults() != 1)
+  if (!graphOp || op->getNumResults() == 0)
     return broken(op, "is not understood along the target axis");
   for (OpOperand &operand : op->getOpOperands()) {
     auto type = rankedType(operand.get());
     if (classOf(operand.get()) == Class::Static || !type)
       continue;
     for (auto [axis, dim] : llvm::enumerate(dimsOf(type))) {
-      bool target = dependsOn(dim, "target"), batch = dependsOn(dim, "batch");
+      bool target = dependsOn(dim, along), batch = dependsOn(dim, "batch");
       if (!target && !batch)
         continue;
       int64_t resultAxis = -1;
@@ -286,10 +233,26 @@ LogicalResult StepBuilder::provePointwise(Operation *op) {
   return success();
 }
 
+/// By how much the elements of a tensor are larger than their position; nullopt where they are no positions.
+std::optional<int64_t> StepBuilder::positionOffset(const Elem *elem, ArrayRef<DimAttr> dims,
+                                                   ArrayRef<DimAttr> symbols) {
+  if (elem->kind != Elem::Kind::Index || (model.explicitCaches && !dependsOn(elem->index, along)))
+    return std::nullopt;
+  if (model.explicitCaches)
+    return constantValue(dimSub(elem->index, dimSymbol(context, along)));
+  for (auto [dim, symbol] : llvm::zip(dims, symbols))
+    if (symbolName(dim) == along && dependsOn(elem->index, symbolName(symbol)))
+      return constantValue(dimSub(elem->index, symbol));
+  return std::nullopt;
+}
+
 /// Integer tensors whose elements are positions (plus a constant): read from step.position.
 FailureOr<Value> StepBuilder::positionsOf(Value value) {
   auto type = rankedType(value);
-  if (!type || !(type.getElementType().isInteger(64) || type.getElementType().isInteger(32)))
+  bool integer = type && (type.getElementType().isInteger(64) || type.getElementType().isInteger(32));
+  // Of real numbers, only those that were a position a moment ago.
+  if (!integer &&
+      !(type && isa<FloatType>(type.getElementType()) && isa_and_nonnull<DimValueOp>(value.getDefiningOp())))
     return failure();
   SmallVector<DimAttr> dims = dimsOf(type), symbols;
   SmallVector<const Elem *> indices;
@@ -297,35 +260,63 @@ FailureOr<Value> StepBuilder::positionsOf(Value value) {
     symbols.push_back(exprs.indexSymbol("p", dim));
     indices.push_back(constantValue(dim) == 1 ? exprs.number(0) : exprs.index(symbols.back()));
   }
-  const Elem *elem = exprs.at(value, indices);
-  if (elem->kind != Elem::Kind::Index)
+  std::optional<int64_t> offset = positionOffset(exprs.at(value, indices), dims, symbols);
+  if (!offset)
     return failure();
-  for (auto [axis, dim] : llvm::enumerate(dims)) {
-    if (symbolName(dim) != "target" || !dependsOn(elem->index, symbolName(symbols[axis])))
+  Location loc = value.getLoc();
+  Value current = addNumber(loc, position, *offset);
+  if (!type.getElementType().isInteger(64))
+    current = builder.create<CastOp>(loc, makeType(dimsOf(rankedType(position)), type.getElementType()), current,
+                                     TypeAttr::get(type.getElementType()));
+  // A value over batch and target has one position per row; one over target alone gets the row axis in front.
+  SmallVector<DimAttr> stepDims;
+  if (!dependsOnBatch(value))
+    stepDims.push_back(rows);
+  for (DimAttr d : dims)
+    stepDims.push_back(inStep(d));
+  if (dimProduct(context, stepDims) != dimProduct(context, dimsOf(rankedType(position))))
+    return failure();
+  return reshape(loc, current, stepDims);
+}
+
+/// A part of a table that begins at the position, as long as there are positions: the rows of the positions. False
+/// where the slice is none of those.
+FailureOr<bool> StepBuilder::buildTableSlice(SliceOp slice) {
+  Operation *op = slice;
+  Location loc = op->getLoc();
+  auto type = rankedType(slice.getResult());
+  SmallVector<DimAttr> dims = dimsOf(type), from = dimsOf(rankedType(slice.getInput()));
+  for (auto [at, attr] : llvm::enumerate(*slice.getStarts())) {
+    auto start = cast<DimAttr>(attr);
+    if (model.explicitCaches ? !dependsOn(start, along) || dims[at] != one : symbolName(dims[at]) != along)
       continue;
-    std::optional<int64_t> offset = constantValue(dimSub(elem->index, symbols[axis]));
-    if (!offset)
+    std::optional<int64_t> offset =
+        constantValue(model.explicitCaches ? dimSub(start, dimSymbol(context, along)) : start);
+    if (!offset || (*slice.getSteps())[at] != 1)
+      return false;
+    FailureOr<Value> table = inStepValue(slice.getInput(), op);
+    if (failed(table))
       return failure();
-    Location loc = value.getLoc();
-    Value current = position;
-    if (!type.getElementType().isInteger(64))
-      current = builder.create<CastOp>(loc, makeType({rows, one}, type.getElementType()), current,
-                                       TypeAttr::get(type.getElementType()));
-    if (*offset) {
-      HostTensor number = HostTensor::make(RankedTensorType::get({}, type.getElementType()));
-      number.setInt(0, *offset);
-      Value constant = builder.create<ConstantOp>(loc, number.getType(), number.toElements());
-      current = builder.create<AddOp>(loc, current.getType(), current, constant);
-    }
-    // A value over batch and target has one position per row; one over target alone gets the row axis in front.
-    SmallVector<DimAttr> stepDims;
-    if (!dependsOnBatch(value))
-      stepDims.push_back(rows);
-    for (DimAttr d : dims)
-      stepDims.push_back(inStep(d));
-    return reshape(loc, current, stepDims);
+    if (llvm::any_of(llvm::enumerate(*slice.getStarts()), [&, at = at](auto it) {
+          return it.index() != at &&
+                 (constantValue(cast<DimAttr>(it.value())) != 0 || dims[it.index()] != from[it.index()]);
+        }))
+      return false;
+    // gather along the axis puts [rows, positions] there; axes before it are 1, so the row axis can move to the front.
+    for (size_t before = 0; before < at; ++before)
+      if (dims[before] != one) {
+        (void)broken(op, "cuts a table behind other axes");
+        return failure();
+      }
+    SmallVector<DimAttr> gathered(from.begin(), from.begin() + at);
+    gathered.append({rows, width});
+    gathered.append(from.begin() + at + 1, from.end());
+    Value row = builder.create<GatherOp>(loc, makeType(gathered, type.getElementType()), *table,
+                                         addNumber(loc, position, *offset), at);
+    built[op->getResult(0)] = reshape(loc, row, dimsOf(stepType(type, true)));
+    return true;
   }
-  return failure();
+  return false;
 }
 
 LogicalResult StepBuilder::buildPositional(Operation *op) {
@@ -343,44 +334,11 @@ LogicalResult StepBuilder::buildPositional(Operation *op) {
     }
     return values;
   };
-  // A leading part of a table, as long as the target: the row of the position.
   if (auto slice = dyn_cast<SliceOp>(op); slice && classOf(slice.getInput()) == Class::Static && slice.getStarts()) {
-    SmallVector<DimAttr> dims = dimsOf(type), from = dimsOf(rankedType(slice.getInput()));
-    for (auto [axis, start] : llvm::enumerate(*slice.getStarts())) {
-      if (symbolName(dims[axis]) != "target")
-        continue;
-      std::optional<int64_t> offset = constantValue(cast<DimAttr>(start));
-      if (!offset || (*slice.getSteps())[axis] != 1)
-        break;
-      FailureOr<Value> table = inStepValue(slice.getInput(), op);
-      if (failed(table))
-        return failure();
-      SmallVector<DimAttr> others = dims;
-      others[axis] = from[axis];
-      if (llvm::any_of(llvm::enumerate(*slice.getStarts()), [&, axis = axis](auto it) {
-            return it.index() != axis &&
-                   (constantValue(cast<DimAttr>(it.value())) != 0 || dims[it.index()] != from[it.index()]);
-          }))
-        break;
-      // gather along `axis` puts [rows, 1] there; axes before it are 1, so the row axis can move to the front.
-      for (size_t before = 0; before < axis; ++before)
-        if (dims[before] != one)
-          return broken(op, "cuts a table behind other axes");
-      Value index = position;
-      if (*offset) {
-        HostTensor number = HostTensor::make(RankedTensorType::get({}, builder.getI64Type()));
-        number.setInt(0, *offset);
-        Value constant = builder.create<ConstantOp>(loc, number.getType(), number.toElements());
-        index = builder.create<AddOp>(loc, index.getType(), index, constant);
-      }
-      SmallVector<DimAttr> gathered(from.begin(), from.begin() + axis);
-      gathered.append({rows, one});
-      gathered.append(from.begin() + axis + 1, from.end());
-      Value row = builder.create<GatherOp>(loc, makeType(gathered, type.getElementType()), *table, index, axis);
-      built[op->getResult(0)] = reshape(loc, row, dimsOf(stepType(type, true)));
-      return success();
-    }
-    return broken(op, "cuts a table at positions");
+    FailureOr<bool> cut = buildTableSlice(slice);
+    if (failed(cut))
+      return failure();
+    return *cut ? success() : broken(op, "cuts a table at positions");
   }
   FailureOr<SmallVector<Value>> values = inputs();
   if (failed(values))
@@ -396,7 +354,7 @@ LogicalResult StepBuilder::buildPositional(Operation *op) {
   }
   if (auto concat = dyn_cast<ConcatOp>(op)) {
     if (llvm::any_of(op->getOperands(), [&](Value v) { return classOf(v) != Class::Positional; }) ||
-        dependsOn(dimsOf(type)[concat.getAxis()], "target"))
+        dependsOn(dimsOf(type)[concat.getAxis()], along))
       return broken(op, "joins values along the target axis");
     built[op->getResult(0)] = builder.create<ConcatOp>(loc, stepType(type, true), *values, concat.getAxis() + 1);
     return success();
@@ -430,74 +388,12 @@ LogicalResult StepBuilder::buildPositional(Operation *op) {
   return broken(op, "computes with positions in a way that has no form for one position");
 }
 
-LogicalResult StepBuilder::buildAttention(AttentionOp op) {
-  Location loc = op.getLoc();
-  bool keys = classOf(op.getKey()) == Class::Decoder, values = classOf(op.getValue()) == Class::Decoder;
-  if (op.getBias() || op.getMask())
-    return broken(op, "attention with a mask or bias tensor that is not described");
-  if (op.getProbabilities() && !op.getProbabilities().use_empty())
-    return broken(op, "attention weights are used by the graph");
-  if (keys != values || classOf(op.getQuery()) != Class::Decoder)
-    return broken(op, "attention mixes decoder and source operands");
-  if (op.getSoftcap().convertToFloat() != 0)
-    return broken(op, "attention with a soft cap");
-  FailureOr<Value> query = inStepValue(op.getQuery(), op);
-  if (failed(query))
-    return failure();
-  auto type = stepType(rankedType(op.getResult()), false);
-  auto overBatchAndTarget = [](Value value) {
-    SmallVector<DimAttr> dims = dimsOf(rankedType(value));
-    return dims.size() == 4 && symbolName(dims[0]) == "batch" && symbolName(dims[1]) == "target";
-  };
-  if (!overBatchAndTarget(op.getQuery()))
-    return broken(op, "queries are not [batch, target, heads, size]");
-  if (keys) {
-    if (!overBatchAndTarget(op.getKey()) || !overBatchAndTarget(op.getValue()))
-      return broken(op, "keys are not [batch, target, heads, size]");
-    if (!op.getCausal() || constantValue(op.getCausalOffset().value_or(one)) != 0)
-      return broken(op, "attention over the target is not causal");
-    if (op.getKeyMask()) {
-      if (classOf(op.getKeyMask()) != Class::Decoder)
-        return broken(op, "a mask of the source hides target positions");
-      result.notes.push_back("tokens given to the decoder are never padding (the graph would hide them as keys)");
-    }
-    FailureOr<Value> key = inStepValue(op.getKey(), op), value = inStepValue(op.getValue(), op);
-    if (failed(key) || failed(value))
-      return failure();
-    int64_t layer = result.layers++;
-    builder.create<CacheAppendOp>(loc, *key, *value, layer);
-    built[op.getResult()] =
-        builder.create<CacheAttentionOp>(loc, type, *query, static_cast<uint64_t>(layer), op.getScale(),
-                                         static_cast<uint64_t>(rankedType(op.getKey()).getDimSize(2)),
-                                         static_cast<uint64_t>(rankedType(op.getValue()).getDimSize(3)));
-    return success();
-  }
-  if (op.getCausal())
-    return broken(op, "attention over the source is causal");
-  if (op.getKeyMask() && classOf(op.getKeyMask()) != Class::Static)
-    return broken(op, "target ids hide source positions");
-  auto perSource = [&](Value value) -> Value {
-    auto from = rankedType(value);
-    if (!from || symbolName(dimsOf(from)[0]) != "batch")
-      return {};
-    return state(hoist(value), dimsOf(from), from.getElementType());
-  };
-  Value key = perSource(op.getKey()), value = perSource(op.getValue()), mask;
-  if (op.getKeyMask())
-    mask = perSource(op.getKeyMask());
-  if (!key || !value || (op.getKeyMask() && !mask))
-    return broken(op, "source keys do not have the batch as first axis");
-  built[op.getResult()] =
-      builder.create<CrossAttentionOp>(loc, type, *query, key, value, mask, op.getScale(), op.getEmptyRow());
-  return success();
-}
-
 LogicalResult StepBuilder::buildDecoder(Operation *op) {
   if (auto attention = dyn_cast<AttentionOp>(op))
     return buildAttention(attention);
-  auto type = op->getNumResults() == 1 ? rankedType(op->getResult(0)) : RankedTensorType();
-  if (!type)
+  if (!llvm::all_of(op->getResults(), [](Value value) { return rankedType(value); }))
     return broken(op, "has no known rank");
+  auto type = rankedType(op->getResult(0));
   if (failed(provePointwise(op)))
     return failure();
   SmallVector<Value> operands;
@@ -517,8 +413,10 @@ LogicalResult StepBuilder::buildDecoder(Operation *op) {
   }
   Operation *copy = builder.clone(*op);
   copy->setOperands(operands);
-  copy->getResult(0).setType(newType);
-  built[op->getResult(0)] = copy->getResult(0);
+  for (auto [from, to] : llvm::zip(op->getResults(), copy->getResults())) {
+    to.setType(stepType(rankedType(from), false));
+    built[from] = to;
+  }
   return success();
 }
 
@@ -528,200 +426,8 @@ LogicalResult StepBuilder::build(Operation *op) {
       built[value] = *positions;
       return success();
     }
+  for (Value value : op->getResults())
+    if (auto type = rankedType(value); model.explicitCaches && type && dependsOnPositions(value))
+      return broken(op, "has as many elements as there are positions before");
   return classOf(op->getResult(0)) == Class::Positional ? buildPositional(op) : buildDecoder(op);
-}
-
-/// @encode: what the hoisted values need, each written to its state.
-void StepBuilder::buildEncode() {
-  func::FuncOp whole = model.function;
-  SetVector<Operation *> needed;
-  SmallVector<Value> work;
-  for (auto &[value, name] : hoisted)
-    work.push_back(value);
-  while (!work.empty()) {
-    Operation *op = work.pop_back_val().getDefiningOp();
-    if (op && needed.insert(op)) {
-      work.append(op->operand_begin(), op->operand_end());
-      op->walk([&](Operation *inner) { work.append(inner->operand_begin(), inner->operand_end()); });
-    }
-  }
-  SmallVector<Type> types;
-  SmallVector<unsigned> arguments;
-  for (unsigned i = 0; i < whole.getNumArguments(); ++i)
-    if (i != model.decoderIds) {
-      arguments.push_back(i);
-      types.push_back(whole.getArgument(i).getType());
-    }
-  OpBuilder at(context);
-  at.setInsertionPoint(whole);
-  auto encode = at.create<func::FuncOp>(whole.getLoc(), "encode", at.getFunctionType(types, {}));
-  if (auto attr = whole->getAttrOfType<ArrayAttr>(guardsAttrName)) {
-    // What concerns the target is checked where a target is given.
-    SmallVector<Guard> guards = guardsFromAttr(attr);
-    llvm::erase_if(guards,
-                   [](const Guard &guard) { return dependsOn(guard.lhs, "target") || dependsOn(guard.rhs, "target"); });
-    encode->setAttr(guardsAttrName, guardsToAttr(context, guards));
-  }
-  Block *body = encode.addEntryBlock();
-  IRMapping mapping;
-  for (auto [position, index] : llvm::enumerate(arguments)) {
-    mapping.map(whole.getArgument(index), body->getArgument(position));
-    if (DictionaryAttr attrs = whole.getArgAttrDict(index))
-      encode.setArgAttrs(position, attrs);
-  }
-  at.setInsertionPointToStart(body);
-  for (Operation &op : whole.getBody().front())
-    if (needed.contains(&op))
-      at.clone(op, mapping);
-  for (auto &[value, name] : hoisted)
-    at.create<ExportOp>(value.getLoc(), name, mapping.lookup(value));
-  at.create<func::ReturnOp>(whole.getLoc());
-}
-
-/// The whole prefix again at every step: decoder ids are step.prefix [rows, target], logits are those of the last
-/// position.
-void StepBuilder::buildRecompute() {
-  func::FuncOp whole = model.function;
-  hoisted.clear();
-  nextHoisted = 0;
-  Block &body = whole.getBody().front();
-  // Everything that sees the decoder ids or the target's length stays in the step; what it reads of the rest is kept.
-  SetVector<Operation *> inside;
-  for (Operation &op : body.without_terminator())
-    if (classOf(op.getResult(0)) != Class::Static)
-      inside.insert(&op);
-  builder.setInsertionPoint(whole);
-  auto step = builder.create<func::FuncOp>(whole.getLoc(), "step", builder.getFunctionType({}, {}));
-  builder.setInsertionPointToStart(step.addEntryBlock());
-  built.clear();
-  Type idType = rankedType(body.getArgument(model.decoderIds)).getElementType();
-  DimAttr target = dimSymbol(context, "target");
-  Value prefix = state("step.prefix", {rows, target}, builder.getI64Type());
-  if (!idType.isInteger(64))
-    prefix = builder.create<CastOp>(whole.getLoc(), makeType({rows, target}, idType), prefix, TypeAttr::get(idType));
-  built[body.getArgument(model.decoderIds)] = prefix;
-  IRMapping mapping;
-  mapping.map(body.getArgument(model.decoderIds), prefix);
-  for (Operation *op : inside) {
-    for (Value operand : op->getOperands())
-      if (!mapping.contains(operand)) {
-        FailureOr<Value> value = inStepValue(operand, op);
-        mapping.map(operand, succeeded(value) ? *value : Value());
-      }
-    Operation *copy = builder.clone(*op, mapping);
-    for (Value value : copy->getResults())
-      if (auto type = rankedType(value)) {
-        SmallVector<DimAttr> dims;
-        for (DimAttr dim : dimsOf(type))
-          dims.push_back(substitute(dim, "batch", rows));
-        value.setType(makeType(dims, type.getElementType()));
-      }
-  }
-  Value logits = mapping.lookup(body.getTerminator()->getOperand(0));
-  auto type = rankedType(logits);
-  SmallVector<DimAttr> dims = dimsOf(type);
-  dims[1] = one;
-  SmallVector<Attribute> starts{dimConstant(context, 0), dimSub(target, one), dimConstant(context, 0)};
-  Value last =
-      builder.create<SliceOp>(whole.getLoc(), makeType(dims, type.getElementType()), logits, Value(), Value(), Value(),
-                              Value(), builder.getArrayAttr(starts), builder.getDenseI64ArrayAttr({1, 1, 1}));
-  builder.create<SearchHeadOp>(whole.getLoc(), last);
-  builder.create<func::ReturnOp>(whole.getLoc());
-}
-
-FailureOr<Derivation> StepBuilder::run() {
-  func::FuncOp whole = model.function;
-  Block &body = whole.getBody().front();
-  LogicalResult proved = classify();
-  func::FuncOp step;
-  if (succeeded(proved)) {
-    builder.setInsertionPoint(whole);
-    step = builder.create<func::FuncOp>(whole.getLoc(), "step", builder.getFunctionType({}, {}));
-    builder.setInsertionPointToStart(step.addEntryBlock());
-    Type idType = rankedType(body.getArgument(model.decoderIds)).getElementType();
-    token = state("step.token", {rows, one}, builder.getI64Type());
-    position = state("step.position", {rows, one}, builder.getI64Type());
-    if (!idType.isInteger(64))
-      token = builder.create<CastOp>(whole.getLoc(), makeType({rows, one}, idType), token, TypeAttr::get(idType));
-    built[body.getArgument(model.decoderIds)] = token;
-    // Only what the logits need.
-    SetVector<Operation *> needed;
-    SmallVector<Value> work{body.getTerminator()->getOperand(0)};
-    while (!work.empty()) {
-      Operation *op = work.pop_back_val().getDefiningOp();
-      if (!op || classOf(op->getResult(0)) == Class::Static || !needed.insert(op))
-        continue;
-      // A mask of decoder keys is dropped under a stated assumption.
-      for (Value operand : op->getOperands())
-        if (auto attention = dyn_cast<AttentionOp>(op); !attention || operand != attention.getKeyMask())
-          work.push_back(operand);
-    }
-    for (Operation &op : body.without_terminator()) {
-      if (!needed.contains(&op))
-        continue;
-      proved = build(&op);
-      if (failed(proved))
-        break;
-    }
-  }
-  if (succeeded(proved)) {
-    Value logits = built.lookup(body.getTerminator()->getOperand(0));
-    auto type = logits ? rankedType(logits) : RankedTensorType();
-    if (!type || type.getRank() != 3 || dimsOf(type)[0] != rows || dimsOf(type)[1] != one) {
-      result.reason = "logits are not [batch, target, vocabulary]";
-      proved = failure();
-    } else {
-      builder.create<SearchHeadOp>(logits.getLoc(), logits);
-      builder.create<func::ReturnOp>(whole.getLoc());
-      result.cached = true;
-    }
-  }
-  if (failed(proved)) {
-    if (step)
-      step.erase();
-    result.layers = 0;
-    buildRecompute();
-  }
-  buildEncode();
-  return result;
-}
-
-FailureOr<Derivation> transept::deriveStep(ModuleOp module, const WholeModel &model) {
-  return StepBuilder(module, model).run();
-}
-
-int64_t transept::positionLimit(func::FuncOp function, StringRef symbol) {
-  MLIRContext *context = function.getContext();
-  ElementExprs exprs(context);
-  int64_t limit = 0;
-  auto restrict = [&](int64_t bound) { limit = limit == 0 ? bound : std::min(limit, bound); };
-  function.walk([&](Operation *op) {
-    // Look-ups in tables: index = position + offset.
-    if (auto gather = dyn_cast<GatherOp>(op)) {
-      auto data = rankedType(gather.getData()), index = rankedType(gather.getIndices());
-      if (!data || !index || !data.hasStaticShape())
-        return;
-      SmallVector<const Elem *> indices;
-      SmallVector<DimAttr> symbols;
-      for (DimAttr dim : dimsOf(index)) {
-        symbols.push_back(exprs.indexSymbol("l", dim));
-        indices.push_back(constantValue(dim) == 1 ? exprs.number(0) : exprs.index(symbols.back()));
-      }
-      const Elem *elem = exprs.at(gather.getIndices(), indices);
-      for (auto [axis, dim] : llvm::enumerate(dimsOf(index)))
-        if (symbolName(dim) == symbol && elem->kind == Elem::Kind::Index)
-          if (std::optional<int64_t> offset = constantValue(dimSub(elem->index, symbols[axis])))
-            restrict(data.getDimSize(gather.getAxis()) - *offset);
-    }
-    if (auto slice = dyn_cast<SliceOp>(op)) {
-      auto from = rankedType(slice.getInput()), to = rankedType(slice.getResult());
-      if (!from || !to || !from.hasStaticShape() || !slice.getStarts())
-        return;
-      for (auto [axis, dim] : llvm::enumerate(dimsOf(to)))
-        if (symbolName(dim) == symbol)
-          if (std::optional<int64_t> offset = constantValue(cast<DimAttr>((*slice.getStarts())[axis])))
-            restrict(from.getDimSize(axis) - *offset);
-    }
-  });
-  return limit;
 }

@@ -5,6 +5,7 @@
 // values are added key by key.
 
 #include "codegen/cpu/LaneMatrix.h"
+#include "codegen/cpu/Math.h"
 #include "codegen/cpu/OnlineSoftmax.h"
 #include "codegen/cpu/Schedule.h"
 #include <limits>
@@ -28,6 +29,7 @@ struct RowAttention {
   llvm::function_ref<Value(Value)> key, value; // pointers of key and value j
   std::function<Value(Value)> visible;         // of keys j … j + 15 as i1 lanes; none: all are
   Value output;                                // pointer to valueSize floats
+  Value probabilities;                         // pointer to `count` floats; none: not asked for
   Value scores;                                // pointer to attendKeys + 16 floats of scratch
 };
 
@@ -47,6 +49,13 @@ public:
     auto divide = [&] {
       for (int64_t g = 0; g < groups; ++g)
         storeGroup(e.b.create<arith::DivFOp>(e.loc, state[2 + g], totals), g);
+      if (!row.probabilities)
+        return;
+      Value shifts = e.broadcast(finiteMaximum(e, maximum));
+      forKeys([&](Value j) {
+        Value score = e.load(e.pointer(row.probabilities, j, e.f32()), vf32);
+        return e.b.create<arith::DivFOp>(e.loc, emitExp(e, e.sub(score, shifts)), totals);
+      });
     };
     if (!row.visible)
       return divide();
@@ -69,6 +78,17 @@ private:
       e.store(vector, target);
     else
       e.maskedStore(vector, target, e.lanesBelow(e.index(row.valueSize - g * lanes)));
+  }
+
+  /// Writes the probabilities of all keys, 16 at a time.
+  void forKeys(llvm::function_ref<Value(Value j)> valueAt) {
+    e.forLaneGroups(e.index(0), row.count, [&](Value j, Value rest) {
+      Value value = valueAt(j), target = e.pointer(row.probabilities, j, e.f32());
+      if (rest)
+        e.maskedStore(value, target, e.lanesBelow(rest));
+      else
+        e.store(value, target);
+    });
   }
 
   /// Products of the query with keys from + position and the following ones, into the scores of the block. Behind the
@@ -95,7 +115,12 @@ private:
     multiplyKeys(from, count);
     auto scoreOf = [&](Value raw, Value position) {
       Value score = e.mul(raw, e.number(vf32, row.scale));
-      return row.visible ? e.select(row.visible(e.add(from, position)), score, e.number(vf32, -infinity)) : score;
+      if (row.visible)
+        score = e.select(row.visible(e.add(from, position)), score, e.number(vf32, -infinity));
+      if (row.probabilities) // until the end, the scores
+        e.maskedStore(score, e.pointer(row.probabilities, e.add(from, position), e.f32()),
+                      e.lanesBelow(e.sub(count, position)));
+      return score;
     };
     SoftmaxState state = emitSoftmaxBlock(e, row.scores, count, scoreOf, carried[0], carried[1]);
     Emitter::Carried values;
@@ -121,6 +146,7 @@ private:
   }
 
   void emptyRow(int64_t groups) {
+    Value uniform;
     double fill = row.emptyRow == EmptyRow::NaN ? std::numeric_limits<double>::quiet_NaN() : 0;
     Emitter::Carried values(groups, e.number(vf32, fill));
     if (row.emptyRow == EmptyRow::Uniform) {
@@ -133,9 +159,12 @@ private:
       Value count = e.b.create<arith::SIToFPOp>(e.loc, e.f32(), e.castIndex(row.count, e.b.getI64Type()));
       for (Value &part : values)
         part = e.b.create<arith::DivFOp>(e.loc, part, e.broadcast(count));
+      uniform = e.broadcast(e.b.create<arith::DivFOp>(e.loc, e.number(e.f32(), 1), count));
     }
     for (int64_t g = 0; g < groups; ++g)
       storeGroup(values[g], g);
+    if (row.probabilities)
+      forKeys([&](Value) { return uniform ? uniform : e.number(vf32, fill); });
   }
 
   Emitter &e;
@@ -161,10 +190,12 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
   int64_t heads = op.getHeads(), kvHeads = op.getKvHeads(), keySize = op.getKeySize(), valueSize = op.getValueSize();
   Value query = e.buffer(op.getInputs()[0]), cache = e.buffer(op.getInputs()[1]), blocks = e.buffer(op.getInputs()[2]),
         positions = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
-  Value limit =
-      e.minimum(e.end, e.liveRows(kernel, dimMul(shapeOf(kernel, 0)[0], dimConstant(op.getContext(), heads))));
+  ArrayRef<DimAttr> queryDims = shapeOf(kernel, 0);
+  DimAttr rowItems = dimMul(queryDims[1], dimConstant(op.getContext(), heads));
+  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], rowItems)));
+  bool single = constantValue(queryDims[1]) == 1;
   e.forLoop(e.begin, limit, 1, [&](Value item) {
-    Value r = e.div(item, e.index(heads)), h = e.rem(item, e.index(heads));
+    Value r = e.div(item, e.dim(rowItems)), h = e.rem(item, e.index(heads));
     Value kvHead = e.div(h, e.index(heads / kvHeads));
     Value tableRow = e.pointer(blocks, e.mul(r, e.dim(table[1])), e.b.getI32Type());
     auto at = [&](Value j, int64_t offset, int64_t size) {
@@ -182,6 +213,8 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
     row.scale = op.getScale().convertToFloat();
     row.query = e.pointer(query, e.mul(item, e.index(keySize)), e.f32());
     row.count = e.add(e.castIndex(position, e.b.getIndexType()), e.index(1));
+    if (!single)
+      row.count = e.add(row.count, e.div(e.rem(item, e.dim(rowItems)), e.index(heads)));
     row.key = keyAt;
     row.value = valueAt;
     row.output = e.pointer(output, e.mul(item, e.index(valueSize)), e.f32());
@@ -202,10 +235,11 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
         sources = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
   Value mask = op.getHasKeyMask() ? e.buffer(op.getInputs()[4]) : Value();
   Type maskType = mask ? elementTypeOf(op.getInputs()[4].getType()) : Type();
-  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], queryDims[2])));
+  DimAttr rowItems = dimMul(queryDims[1], queryDims[2]);
+  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], rowItems)));
   Value length = e.dim(keyDims[1]);
   e.forLoop(e.begin, limit, 1, [&](Value item) {
-    Value r = e.div(item, e.index(*heads)), h = e.rem(item, e.index(*heads));
+    Value r = e.div(item, e.dim(rowItems)), h = e.rem(item, e.index(*heads));
     Value kvHead = e.div(h, e.index(*heads / *kvHeads));
     Value source = e.castIndex(e.load(e.pointer(sources, r, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
     Value first = e.mul(source, length);
@@ -231,6 +265,11 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
                                      : e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
       };
     row.output = e.pointer(output, e.mul(item, e.index(*valueSize)), e.f32());
+    if (op.getOutputs().size() > 1) {
+      Value t = e.div(e.rem(item, e.dim(rowItems)), e.index(*heads));
+      Value place = e.add(e.mul(e.add(e.mul(r, e.index(*heads)), h), e.dim(queryDims[1])), t);
+      row.probabilities = e.pointer(e.buffer(op.getOutputs()[1]), e.mul(place, length), e.f32());
+    }
     row.scores = e.scratch;
     RowEmitter(e, row).emit();
   });
@@ -242,10 +281,15 @@ LogicalResult cpu::emitCacheAppend(Emitter &e, CacheAppendOp op) {
   ArrayRef<DimAttr> pool = shapeOf(kernel, 2), table = shapeOf(kernel, 3);
   Value cache = e.buffer(op.getInputs()[2]), blocks = e.buffer(op.getInputs()[3]),
         positions = e.buffer(op.getInputs()[4]);
-  Value limit = e.minimum(e.end, e.liveRows(kernel, shapeOf(kernel, 0)[0]));
-  e.forLoop(e.begin, limit, 1, [&](Value r) {
+  ArrayRef<DimAttr> keyDims = shapeOf(kernel, 0);
+  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(keyDims[0], keyDims[1])));
+  bool single = constantValue(keyDims[1]) == 1;
+  e.forLoop(e.begin, limit, 1, [&](Value item) {
+    Value r = single ? item : e.div(item, e.dim(keyDims[1]));
     Value position =
         e.castIndex(e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type()), e.b.getIndexType());
+    if (!single)
+      position = e.add(position, e.rem(item, e.dim(keyDims[1])));
     Value entry = e.pointer(blocks, e.add(e.mul(r, e.dim(table[1])), position), e.b.getI32Type());
     Value block = e.castIndex(e.load(entry, e.b.getI32Type()), e.b.getIndexType());
     Value first = e.mul(block, e.dim(pool[1])), inside = e.rem(position, e.index(cacheBlockPositions));
@@ -253,7 +297,7 @@ LogicalResult cpu::emitCacheAppend(Emitter &e, CacheAppendOp op) {
       e.forLoop(e.index(0), e.index(op.getKvHeads()), 1, [&](Value h) {
         Value slot = e.add(e.mul(h, e.index(cacheBlockPositions)), inside);
         Value target = e.pointer(cache, e.add(first, e.add(e.index(offset), e.mul(slot, e.index(size)))), e.f32());
-        Value from = e.pointer(source, e.mul(e.add(e.mul(r, e.index(op.getKvHeads())), h), e.index(size)), e.f32());
+        Value from = e.pointer(source, e.mul(e.add(e.mul(item, e.index(op.getKvHeads())), h), e.index(size)), e.f32());
         e.forLaneGroups(e.index(0), e.index(size), [&](Value at, Value count) {
           Value group = e.load(e.pointer(from, at, e.f32()), e.vf32());
           if (count)

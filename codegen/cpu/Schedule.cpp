@@ -72,11 +72,12 @@ Work workOf(AttendOp op) {
 template <typename Op> Work workOfRowAttention(Op op) {
   ArrayRef<DimAttr> query = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims();
   // The scores of a block, stored by whole vectors.
-  return {dimMul(query[0], query[2]), dimConstant(op.getContext(), (attendKeys + lanes) * 4)};
+  return {dimMul(dimMul(query[0], query[1]), query[2]), dimConstant(op.getContext(), (attendKeys + lanes) * 4)};
 }
 
 Work workOf(CacheAppendOp op) {
-  return {shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0], dimConstant(op.getContext(), 0)};
+  ArrayRef<DimAttr> key = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims();
+  return {dimMul(key[0], key[1]), dimConstant(op.getContext(), 0)};
 }
 
 Work workOf(SearchHeadOp op) {

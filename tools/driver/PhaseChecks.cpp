@@ -6,6 +6,7 @@
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "passes/Stage.h"
 #include "tools/driver/TargetPasses.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -49,9 +50,9 @@ LogicalResult mlir::transept::checkStage(ModuleOp module) {
   if (module->hasAttr("transept.generation"))
     for (auto function : module.getOps<func::FuncOp>()) {
       StringRef name = function.getName();
-      if (name != "encode" && name != "step" && name != "score" && name != "prefill")
+      if (!llvm::is_contained({encodeName, stepName, alignmentsName, scoreName, prefillName}, name))
         return function.emitError("function '") << name << "' is no part of a generation program";
-      if (name == "step" && function.getNumArguments() + function.getNumResults() > 0)
+      if (name == stepName && function.getNumArguments() + function.getNumResults() > 0)
         return function.emitError("function 'step' takes or returns tensors; all it has is states");
     }
   return checkShapes(module);

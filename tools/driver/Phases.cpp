@@ -42,6 +42,7 @@ void addFold(PassList &list, const TargetOptions &) {
 }
 
 void addFuse(PassList &list, const TargetOptions &) {
+  list.push_back(createBindInputsPass());
   list.push_back(createFusePass());
   list.push_back(createShapesPass());
 }

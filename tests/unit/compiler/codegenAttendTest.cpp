@@ -279,7 +279,7 @@ TEST_P(Attend, ReadsThePagedCache) {
   std::string text = replaced(R"(
 kernel.func @append symbols ["rows", "capacity", "blocks"] from "" {
 ^bb0(%k: F, %v: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %live: I):
-  kernel.cache_append shapes [#transept.dims<[rows, 2, 20]>, #transept.dims<[rows, 2, 12]>, #transept.dims<[blocks, _E]>,
+  kernel.cache_append shapes [#transept.dims<[rows, 1, 2, 20]>, #transept.dims<[rows, 1, 2, 12]>, #transept.dims<[blocks, _E]>,
       #transept.dims<[rows, capacity]>, #transept.dims<[rows]>] ins(%k, %v, %pool, %table, %position) live(%live)
       {kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = _k : i64, valueOffset = _v : i64}
       : (F, F, F, I, !kernel.buffer<i64>, I) -> ()
