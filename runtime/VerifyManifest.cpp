@@ -242,15 +242,20 @@ Status Verifier::checkGeneration(const program::Generation &generation) {
     return nullptr;
   };
   const program::Entry *encode = find(generation.encode());
-  if (!encode || !find(generation.step()) || (!generation.score().empty() && !find(generation.score())))
+  auto missing = [&](const std::string &name) { return !name.empty() && !find(name); };
+  bool alone = generation.kind() == "decoder" && generation.encode().empty();
+  if ((!encode && !alone) || !find(generation.step()) || missing(generation.score()) || missing(generation.prefill()) ||
+      missing(generation.step_alignments()))
     return refuse("generation names an entry that does not exist");
   auto isInput = [&](const std::string &name) {
-    return std::any_of(encode->buffers().begin(), encode->buffers().end(), [&](const program::Buffer &buffer) {
-      return buffer.storage() == program::INPUT && buffer.name() == name;
-    });
+    return encode &&
+           std::any_of(encode->buffers().begin(), encode->buffers().end(), [&](const program::Buffer &buffer) {
+             return buffer.storage() == program::INPUT && buffer.name() == name;
+           });
   };
   if ((!generation.encoder_input().empty() && !isInput(generation.encoder_input())) ||
-      (!generation.encoder_mask().empty() && !isInput(generation.encoder_mask())))
+      (!generation.encoder_mask().empty() && !isInput(generation.encoder_mask())) ||
+      (!generation.encoder_lengths().empty() && !isInput(generation.encoder_lengths())))
     return refuse("generation names an encoder input that does not exist");
   if (generation.vocabulary() <= 0 || generation.position_limit() < 0 || generation.source_limit() < 0 ||
       generation.layers() < 0)

@@ -10,9 +10,9 @@ namespace transept::search {
 /// of the model itself, whatever the rules did.
 class GreedySearch final : public RequestSearch {
 public:
-  GreedySearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+  GreedySearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
                Span<const int64_t> source)
-      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
+      : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
 
 private:
   Status select(const StepResult *results) override;
@@ -25,9 +25,8 @@ private:
 /// everything.
 class BeamSearch final : public RequestSearch {
 public:
-  BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
-             Span<const int64_t> source)
-      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
+  BeamSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise, Span<const int64_t> source)
+      : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
 
 private:
   Status select(const StepResult *results) override;
@@ -38,14 +37,37 @@ private:
 /// hypotheses.
 class TwoSetSearch final : public RequestSearch {
 public:
-  TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+  TwoSetSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
                Span<const int64_t> source)
-      : RequestSearch(settings, vocabulary, positions, incremental, source) {}
+      : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
 
 private:
   Status select(const StepResult *results) override;
   bool returnsLive() const override { return finished_.empty(); }
   double normalised(double score, int64_t length) const override;
+};
+
+/// Independent draws from the model's distribution, num_return_sequences of them, after the rules and then temperature,
+/// top_k and top_p as transformers applies them. Draw n of sequence s is a function of the seed, s and n alone.
+class SampleSearch final : public RequestSearch {
+public:
+  SampleSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
+               Span<const int64_t> source);
+
+private:
+  Status select(const StepResult *results) override;
+  double normalised(double score, int64_t length) const override;
+  /// The kept tokens and their weights exp(score - best), most likely first, into shares_.
+  void weigh(int32_t row, const StepResult &result);
+
+  struct Share {
+    double weight;
+    int32_t token;
+  };
+  std::vector<double> scores_; // by token
+  std::vector<double> sorted_; // scratch of top_k
+  std::vector<Share> shares_;
+  std::vector<int32_t> sequences_, nextSequences_; // number of the sequence of each live row
 };
 
 } // namespace transept::search

@@ -5,7 +5,7 @@ namespace transept::search {
 Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const BatchHooks &hooks) {
   size_t capacity = 0;
   for (const BatchMember &member : members)
-    capacity += static_cast<size_t>(member.search->settings().numBeams);
+    capacity += static_cast<size_t>(member.search->settings().width());
   std::vector<StepRow> rows;
   std::vector<StepResult> results;
   rows.reserve(capacity);
@@ -14,6 +14,7 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       previous(members.size(), -1); // a member's first row, this step and the last
 
   for (;;) {
+    bool withWeights = false;
     rows.clear();
     for (size_t i = 0; i < members.size(); ++i) {
       RequestSearch &search = *members[i].search;
@@ -21,6 +22,7 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       if (search.done() || !members[i].status.ok())
         continue;
       search.prepare();
+      withWeights = withWeights || search.wantsWeights();
       first[i] = static_cast<int32_t>(rows.size());
       for (int32_t row = 0; row < search.rows(); ++row) {
         int32_t parent = search.parent(row);
@@ -32,7 +34,7 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       return Status::success();
     if (hooks.cancelled && hooks.cancelled->load(std::memory_order_relaxed))
       return {Code::Cancelled, "interrupted"};
-    TRANSEPT_TRY(stepper.step(rows));
+    TRANSEPT_TRY(stepper.step(rows, withWeights));
 
     results.clear();
     for (size_t row = 0; row < rows.size(); ++row)
@@ -41,6 +43,8 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       RequestSearch &search = *members[i].search;
       if (search.done() || !members[i].status.ok())
         continue;
+      if (search.wantsWeights())
+        search.keepWeights(stepper, first[i], members[i].sourceLength);
       members[i].status = search.advance(results.data() + first[i]);
       if (hooks.advanced && search.settings().stream && members[i].status.ok())
         hooks.advanced(i);

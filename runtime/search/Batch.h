@@ -7,13 +7,15 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 
 namespace transept::search {
 
 /// A member of a batch: source slot i belongs to member i.
 struct BatchMember {
   RequestSearch *search = nullptr;
-  Status status; // why this request failed; the others go on
+  Status status;                                              // why this request failed; the others go on
+  int64_t sourceLength = std::numeric_limits<int64_t>::max(); // source positions that are no padding
 };
 
 struct BatchHooks {

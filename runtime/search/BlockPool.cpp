@@ -64,8 +64,8 @@ Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
     return {Code::Internal, "more rows than the cache has"};
   std::fill_n(children_.begin(), live_, 0);
   for (const Move &move : moves) {
-    if (move.parent >= live_ || move.position >= capacity_ ||
-        move.position != (move.parent < 0 ? 0 : lengths[move.parent]))
+    if (move.parent >= live_ || move.position >= capacity_ || move.position < 0 ||
+        (move.parent >= 0 && move.position != lengths[move.parent]))
       return {Code::Internal, "a cache row does not continue its parent"};
     if (move.parent >= 0)
       ++children_[move.parent];
@@ -78,18 +78,16 @@ Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
   for (size_t row = 0; row < moves.size(); ++row) {
     const Move &move = moves[row];
     int32_t *own = to.data() + row * capacity_, *shown = table + row * capacity_;
-    int32_t preferred = -1;
-    if (move.parent >= 0) {
-      const int32_t *parent = from.data() + move.parent * capacity_;
-      std::copy_n(parent, move.position, own);
-      if (move.position % blockPositions != 0)
-        preferred = parent[move.position - 1];
+    if (move.parent >= 0)
+      std::copy_n(from.data() + move.parent * capacity_, move.position, own);
+    for (int64_t position = move.parent < 0 ? 0 : move.position; position <= move.position; ++position) {
+      int32_t preferred = position % blockPositions != 0 ? own[position - 1] : -1;
+      int32_t block = place(preferred, position % blockPositions);
+      if (block < 0)
+        return {Code::Internal, "no free place in a cache of " + std::to_string(blocks_) + " blocks"};
+      change(block, position % blockPositions, 1);
+      own[position] = block;
     }
-    int32_t block = place(preferred, move.position % blockPositions);
-    if (block < 0)
-      return {Code::Internal, "no free place in a cache of " + std::to_string(blocks_) + " blocks"};
-    change(block, move.position % blockPositions, 1);
-    own[move.position] = block;
     std::copy_n(own, move.position + 1, shown);
     lengths_[1 - current_][row] = move.position + 1;
   }

@@ -26,10 +26,11 @@ public:
 
   struct Move {
     int32_t parent;   // row of the previous call that the row continues, -1: a new hypothesis
-    int64_t position; // the position to be computed: the number of positions the parent has, 0 for a new hypothesis
+    int64_t position; // the last position to be computed: the number of positions the parent has; any for a new one
   };
 
-  /// Gives row i the positions of moves[i].parent and a place of its own for moves[i].position. Rows that no move names
+  /// Gives row i the positions of moves[i].parent and a place of its own for moves[i].position, a new hypothesis for
+  /// all positions up to that. Rows that no move names
   /// as parent are forgotten. `table` (row-major [rows][capacity]) is brought up to date for the rows of `moves`.
   Status advance(Span<const Move> moves, int32_t *table);
 

@@ -3,6 +3,7 @@
 #include "runtime/search/Batch.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <new>
 #include <numeric>
@@ -73,13 +74,40 @@ Status Generator::applySettings(const json &object, const json &flags, Settings 
   for (const auto &[key, value] : given.items())
     if (!value.is_null() || !isRefused(key))
       TRANSEPT_TRY(applySetting(settings, key, value, Origin::Request));
-  TRANSEPT_TRY(checkRefusedSettings(refused_, given));
+  TRANSEPT_TRY(checkRefusedSettings(refused_, given, settings.doSample));
+  for (const char *key : {"temperature", "top_k", "top_p", "seed"})
+    if (!settings.doSample && given.contains(key) && !given[key].is_null())
+      return refuse("'" + std::string(key) + "' has no meaning without 'do_sample'");
+  if (settings.returnAlignments != Alignments::None && !stepper_.attentionLayers())
+    return refuse("'return_alignments' is not possible: the artifact reports no attention over the source");
+  // Without an encoder, the prompt is still to come.
+  return inputs_.any() ? checkSettings(settings, generation().vocabulary(), positions()) : Status::success();
+}
+
+Status Generator::readPrompt(const json &object, Request &request) const {
+  if (object.contains("inputs"))
+    return refuse("the model has no encoder that would take 'inputs'; send 'input_ids'");
+  Settings &settings = request.settings;
+  if (!settings.decoderInputIds.empty())
+    return refuse("the model has no encoder: 'input_ids' is what it continues, leave out 'decoder_input_ids'");
+  if (settings.encoderNoRepeatNgramSize > 0)
+    return refuse("'encoder_no_repeat_ngram_size' has no meaning for a model without an encoder");
+  for (int64_t id : request.source.ids)
+    if (id >= generation().vocabulary())
+      return refuse("'input_ids' has token " + std::to_string(id) + ", the vocabulary has " +
+                    std::to_string(generation().vocabulary()));
+  if (request.source.ids.empty())
+    return refuse("'input_ids' is empty");
+  settings.decoderStartTokenId.reset();
+  settings.decoderInputIds = std::move(request.source.ids);
+  request.source.ids.clear();
+  request.inputTokens = static_cast<int64_t>(settings.decoderInputIds.size());
   return checkSettings(settings, generation().vocabulary(), positions());
 }
 
 Status Generator::limitSource(Request &request, bool fromText) const {
   int64_t limit = generation().source_limit(), length = inputs_.length(request.source);
-  request.inputTokens = length;
+  request.inputTokens = inputs_.tokens(request.source);
   if (limit <= 0 || length <= limit)
     return Status::success();
   if (!options_.truncate || !request.source.tensors.empty())
@@ -121,13 +149,15 @@ Status Generator::readSource(const json &object, Request &request) const {
                       std::to_string(request.source.ids.size()));
       request.source.ids.push_back(id.get<int64_t>());
     }
-  } else {
+  } else if (inputs_.any()) {
     if (!object["inputs"].is_string())
       return refuse("'inputs' must be the path of an .npz file");
     if (!options_.readInputs)
       return refuse("'inputs' is not available here; send 'input_ids'");
     TRANSEPT_ASSIGN(request.source.tensors, options_.readInputs(object["inputs"].get<std::string>()));
   }
+  if (!inputs_.any())
+    return readPrompt(object, request);
   TRANSEPT_TRY(inputs_.check(request.source));
   if (request.settings.encoderNoRepeatNgramSize > 0 && !request.source.tensors.empty())
     return refuse("'encoder_no_repeat_ngram_size' needs a source given as 'text' or 'input_ids'");
@@ -207,11 +237,13 @@ Status Generator::runTogether(const std::vector<Request *> &batch) try {
   for (Request *request : batch) {
     request->hypotheses.clear();
     searches.push_back(RequestSearch::create(request->settings, stepper_.vocabulary(), positions(),
-                                             stepper_.incremental(), request->source.ids));
+                                             !stepper_.promptAtOnce(), request->source.ids));
     const RequestSearch &search = *searches.back();
-    members.push_back({searches.back().get(), {}});
+    members.push_back({searches.back().get(), {}, std::numeric_limits<int64_t>::max()});
+    if (ids)
+      members.back().sourceLength = static_cast<int64_t>(request->source.ids.size());
     sources.push_back(&request->source);
-    demand.rows += request->settings.numBeams;
+    demand.rows += request->settings.width();
     demand.positions = std::max(demand.positions, search.limit() - 1);
     demand.specials = std::max(demand.specials, search.maxSpecials());
     demand.topk = std::max(demand.topk, request->settings.candidates());
@@ -280,6 +312,8 @@ ordered_json Generator::answer(const Request &request) const {
     if (tokenizer_)
       entry["text"] = tokenizer_->decode(hypothesis.ids);
     entry["finish"] = finishName(hypothesis.finish);
+    if (request.settings.returnAlignments != Alignments::None)
+      entry["alignments"] = hypothesis.alignment.toJson();
     answer["hypotheses"].push_back(std::move(entry));
   }
   answer["input_tokens"] = request.inputTokens;

@@ -51,7 +51,8 @@ public:
   static Result<std::unique_ptr<Generator>>
   create(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options);
 
-  /// Reads a request: "text", "input_ids" or "inputs", optionally "id", and settings over `flags` (an object of
+  /// Reads a request: "text", "input_ids" or "inputs" (without an encoder, "text" or "input_ids" is what the model
+  /// continues), optionally "id", and settings over `flags` (an object of
   /// settings, may be null) over the model's own. Fails with Code::InvalidInput, or Code::LimitExceeded for a source
   /// too long. `id` is set even where the rest fails, if there is one.
   Status parse(const nlohmann::json &object, const nlohmann::json &flags, Request &request) const;
@@ -62,7 +63,7 @@ public:
   /// be computed at all (memory).
   Status run(const std::vector<Request *> &requests);
 
-  /// {"id", "hypotheses": [{"ids", "score", "text", "finish"}], "input_tokens", "output_tokens"}
+  /// {"id", "hypotheses": [{"ids", "score", "text", "finish", "alignments"}], "input_tokens", "output_tokens"}
   nlohmann::ordered_json answer(const Request &request) const;
   /// {"id", "error": {"code", "message"}}
   static nlohmann::ordered_json errorAnswer(const Request &request, const Status &status);
@@ -79,6 +80,8 @@ private:
             EncoderInputs inputs);
   Status applySettings(const nlohmann::json &object, const nlohmann::json &flags, Settings &settings) const;
   Status readSource(const nlohmann::json &object, Request &request) const;
+  /// Of a model without an encoder: the ids that were read are the decoder's prompt.
+  Status readPrompt(const nlohmann::json &object, Request &request) const;
   Status limitSource(Request &request, bool fromText) const;
   int64_t positions() const { return generation().position_limit(); }
   Status runBatch(const std::vector<Request *> &batch);

@@ -25,21 +25,23 @@ const char *finishName(Finish finish) {
 }
 
 std::unique_ptr<RequestSearch> RequestSearch::create(const Settings &settings, int64_t vocabulary, int64_t positions,
-                                                     bool incremental, Span<const int64_t> source) {
+                                                     bool stepwise, Span<const int64_t> source) {
+  if (settings.doSample)
+    return std::make_unique<SampleSearch>(settings, vocabulary, positions, stepwise, source);
   if (settings.search == Algorithm::Tensor2Tensor)
-    return std::make_unique<TwoSetSearch>(settings, vocabulary, positions, incremental, source);
+    return std::make_unique<TwoSetSearch>(settings, vocabulary, positions, stepwise, source);
   if (settings.numBeams == 1)
-    return std::make_unique<GreedySearch>(settings, vocabulary, positions, incremental, source);
-  return std::make_unique<BeamSearch>(settings, vocabulary, positions, incremental, source);
+    return std::make_unique<GreedySearch>(settings, vocabulary, positions, stepwise, source);
+  return std::make_unique<BeamSearch>(settings, vocabulary, positions, stepwise, source);
 }
 
-RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
                              Span<const int64_t> source)
     : settings_(settings), vocabulary_(vocabulary), prompt_(static_cast<int64_t>(settings.prompt().size())),
       // The last token is never fed, so a sequence may be one longer than the positions.
       limit_(positions > 0 ? std::min(settings.lengthLimit(prompt_), positions + 1) : settings.lengthLimit(prompt_)),
-      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source) {
-  size_t beams = static_cast<size_t>(settings.numBeams), cells = beams * static_cast<size_t>(limit_);
+      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source), log_(settings.returnAlignments) {
+  size_t beams = static_cast<size_t>(settings.width()), cells = beams * static_cast<size_t>(limit_);
   for (std::vector<int64_t> &bank : bank_)
     bank.resize(cells);
   finishedTokens_.resize(cells + limit_); // one slot to fill before the worst one is dropped
@@ -61,7 +63,7 @@ RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64
   std::vector<int64_t> prompt = settings.prompt();
   std::copy(prompt.begin(), prompt.end(), bank_[0].begin());
   live_.push_back({});
-  length_ = incremental ? 1 : prompt_;
+  length_ = stepwise ? 1 : prompt_;
   done_ = prompt_ >= limit_;
   start_ = std::chrono::steady_clock::now();
 }
@@ -72,6 +74,13 @@ void RequestSearch::prepare() {
       sets_[row].tokens.clear();
     else
       rules_.collect(tokens(row), sets_[row]);
+  }
+}
+
+void RequestSearch::keepWeights(const Stepper &stepper, int32_t first, int64_t source) {
+  for (int32_t row = 0; row < rows(); ++row) {
+    int32_t entry = log_.keep(stepper, first + row, source, live_[row].kept);
+    firstKept_ = row == 0 ? entry : firstKept_;
   }
 }
 
@@ -164,7 +173,7 @@ void RequestSearch::continueWith(const std::vector<int32_t> &chosen) {
                   scoreBank_[1 - current_].begin() + row * limit_);
       scoreBank_[1 - current_][row * limit_ + length_] = candidate.score - live_[candidate.row].score;
     }
-    nextLive_.push_back({candidate.score, candidate.row});
+    nextLive_.push_back({candidate.score, candidate.row, kept(candidate.row)});
   }
   std::swap(live_, nextLive_);
   current_ = 1 - current_;
@@ -186,7 +195,7 @@ void RequestSearch::finish(const Candidate &candidate, double score, Finish how)
   }
   auto place =
       std::find_if(finished_.begin(), finished_.end(), [&](const Finished &other) { return score > other.score; });
-  finished_.insert(place, {score, slot, length_ + 1, how});
+  finished_.insert(place, {score, slot, length_ + 1, how, kept(candidate.row)});
   if (finished_.size() > beams) {
     freeSlots_.push_back(finished_.back().slot);
     finished_.pop_back();
@@ -213,11 +222,15 @@ std::vector<Hypothesis> RequestSearch::hypotheses() const {
   std::vector<Hypothesis> list;
   if (!done_)
     return list;
-  auto add = [&](const int64_t *ids, const double *scores, int64_t length, double score, Finish how) {
+  auto add = [&](const int64_t *ids, const double *scores, int64_t length, double score, Finish how, int32_t kept) {
     if (static_cast<int64_t>(list.size()) == settings_.numReturnSequences)
       return;
     bool greedy = settings_.numBeams == 1 && settings_.search == Algorithm::Transformers;
-    Hypothesis hypothesis{{ids, ids + length}, std::nullopt, {}, how};
+    Hypothesis hypothesis;
+    hypothesis.ids.assign(ids, ids + length);
+    hypothesis.finish = how;
+    if (log_.wanted())
+      hypothesis.alignment = log_.upTo(kept);
     if (!greedy || settings_.returnTokenScores)
       hypothesis.score = score;
     if (scores)
@@ -230,10 +243,10 @@ std::vector<Hypothesis> RequestSearch::hypotheses() const {
   if (returnsLive()) {
     for (int32_t row = 0; row < rows(); ++row)
       add(tokens(row).data(), at(scoreBank_[current_], row), length_, normalised(live_[row].score, length_),
-          liveFinish_);
+          liveFinish_, live_[row].kept);
   } else {
     for (const Finished &f : finished_)
-      add(finishedTokens_.data() + f.slot * limit_, at(finishedScores_, f.slot), f.length, f.score, f.finish);
+      add(finishedTokens_.data() + f.slot * limit_, at(finishedScores_, f.slot), f.length, f.score, f.finish, f.kept);
   }
   return list;
 }

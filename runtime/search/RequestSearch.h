@@ -2,6 +2,7 @@
 #ifndef TRANSEPT_RUNTIME_SEARCH_REQUESTSEARCH_H
 #define TRANSEPT_RUNTIME_SEARCH_REQUESTSEARCH_H
 
+#include "runtime/search/AlignmentLog.h"
 #include "runtime/search/Rules.h"
 #include "runtime/search/Settings.h"
 #include "runtime/search/Stepper.h"
@@ -22,17 +23,18 @@ struct Hypothesis {
   std::vector<int64_t> ids; // prompt and end token included
   std::optional<double> score;
   std::vector<double> tokenScores; // one per generated token, where asked for
+  Alignment alignment;             // where asked for
   Finish finish = Finish::Length;
 };
 
 /// One step at a time: prepare(), a step of the rows it offers, advance() with their results; until done().
-/// All memory is allocated by create(); steps allocate nothing.
+/// All memory is allocated by create(); steps allocate nothing, unless they keep alignments.
 class RequestSearch {
 public:
   /// `positions`: positions the model can compute, 0 for any. `settings` passed checkSettings() for it and stays alive.
-  /// `incremental`: the prompt is fed one position per step. `source` as in Rules.
+  /// `stepwise`: the prompt is fed one position per step. `source` as in Rules.
   static std::unique_ptr<RequestSearch> create(const Settings &settings, int64_t vocabulary, int64_t positions,
-                                               bool incremental, Span<const int64_t> source = {});
+                                               bool stepwise, Span<const int64_t> source = {});
   virtual ~RequestSearch() = default;
 
   const Settings &settings() const { return settings_; }
@@ -51,6 +53,11 @@ public:
   int32_t parent(int32_t row) const { return live_[row].parent; }
   Span<const int32_t> specials(int32_t row) const { return sets_[row].tokens; }
 
+  /// Whether the next step chooses tokens whose alignment is wanted.
+  bool wantsWeights() const { return log_.wanted() && length_ >= prompt_; }
+  /// Keeps the attention of all rows in the step that advance() is about to be told of; `first` is the row of the
+  /// stepper that row 0 is. Positions of the source from `source` on are padding.
+  void keepWeights(const Stepper &stepper, int32_t first, int64_t source);
   /// Takes the results of all rows, in their order.
   Status advance(const StepResult *results);
 
@@ -66,6 +73,7 @@ protected:
   struct Live {
     double score = 0;
     int32_t parent = -1;
+    int32_t kept = -1; // entry of the log for its last token
   };
   struct Candidate {
     double score;
@@ -77,9 +85,10 @@ protected:
     int32_t slot; // in finishedTokens_
     int64_t length;
     Finish finish;
+    int32_t kept;
   };
 
-  RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool incremental,
+  RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
                 Span<const int64_t> source);
 
   virtual Status select(const StepResult *results) = 0;
@@ -98,6 +107,9 @@ protected:
   Status nothingAllowed() const;
   /// Length of the hypotheses after the token being chosen.
   int64_t nextLength() const { return length_ + 1; }
+
+  /// The entry of the log for row `row` of this step, -1 for none.
+  int32_t kept(int32_t row) const { return firstKept_ < 0 ? -1 : firstKept_ + row; }
 
   const Settings &settings_;
   const int64_t vocabulary_, prompt_, limit_;
@@ -119,6 +131,9 @@ protected:
 
 private:
   double normaliser(const SpecialSet &set, const StepResult &result) const;
+
+  AlignmentLog log_;
+  int32_t firstKept_ = -1;
 };
 
 } // namespace transept::search

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <new>
 #include <numeric>
@@ -57,7 +58,8 @@ public:
     demand.rows = demand.batch;
     TRANSEPT_TRY(generator_.stepper().prepare(demand));
     TRANSEPT_ASSIGN(RunArguments arguments, inputs.assemble(sources, demand.batch, demand.source));
-    return generator_.generation().score().empty() ? stepwise(arguments) : atOnce(arguments, demand);
+    bool weighs = requests_[0]->settings.returnAlignments != Alignments::None; // all of a batch, or none
+    return generator_.generation().score().empty() || weighs ? stepwise(arguments, weighs) : atOnce(arguments, demand);
   }
 
 private:
@@ -97,7 +99,7 @@ private:
     return Status::success();
   }
 
-  Status stepwise(const RunArguments &arguments) {
+  Status stepwise(const RunArguments &arguments, bool weighs) {
     SessionStepper &stepper = generator_.stepper();
     TRANSEPT_TRY(stepper.encode(arguments));
     std::vector<std::vector<int64_t>> ids;
@@ -106,7 +108,10 @@ private:
       ids.push_back(decoderInputs(*request));
       longest = std::max(longest, ids.back().size());
     }
-    std::vector<int32_t> rowOf(requests_.size(), -1);
+    std::vector<int32_t> rowOf(requests_.size(), -1), kept(requests_.size(), -1);
+    std::vector<AlignmentLog> logs;
+    for (const ScoreRequest *request : requests_)
+      logs.emplace_back(request->settings.returnAlignments);
     // Without a cache a step may begin anywhere, but all rows need the same length.
     for (size_t length = 1; length <= longest; ++length) {
       if (options_.cancelled && options_.cancelled->load(std::memory_order_relaxed))
@@ -124,16 +129,27 @@ private:
         rows.push_back(
             {{ids[i].data(), length}, static_cast<int32_t>(i), parent, {&wanted[i], wanted[i] >= 0 ? size_t(1) : 0}});
       }
-      TRANSEPT_TRY(stepper.step(rows));
+      TRANSEPT_TRY(stepper.step(rows, weighs));
       for (size_t i = 0; i < requests_.size(); ++i)
         if (wanted[i] >= 0) {
+          if (weighs)
+            kept[i] = logs[i].keep(stepper, rowOf[i], sourceLength(*requests_[i]), kept[i]);
           StepResult result = stepper.result(rowOf[i]);
           if (!result.finite && requests_[i]->status.ok())
             requests_[i]->status = notFinite(requests_[i]->tokenScores.size());
           requests_[i]->tokenScores.push_back(result.specials[0] - result.logSum);
         }
     }
+    for (size_t i = 0; i < requests_.size(); ++i)
+      if (weighs)
+        requests_[i]->alignment = logs[i].upTo(kept[i]);
     return Status::success();
+  }
+
+  /// Source positions that are no padding.
+  static int64_t sourceLength(const ScoreRequest &request) {
+    return request.source.tensors.empty() ? static_cast<int64_t>(request.source.ids.size())
+                                          : std::numeric_limits<int64_t>::max();
   }
 
   Generator &generator_;
@@ -163,9 +179,16 @@ Status runBatch(Generator &generator, const GeneratorOptions &options, const std
 
 /// What a request for a score may hold: its source, and what the decoder is fed.
 static bool appliesToScores(const std::string &key) {
-  static constexpr const char *keys[] = {
-      "text",         "input_ids",    "inputs",      "id", "decoder_start_token_id", "decoder_input_ids",
-      "eos_token_id", "pad_token_id", "bos_token_id"};
+  static constexpr const char *keys[] = {"text",
+                                         "input_ids",
+                                         "inputs",
+                                         "id",
+                                         "decoder_start_token_id",
+                                         "decoder_input_ids",
+                                         "eos_token_id",
+                                         "pad_token_id",
+                                         "bos_token_id",
+                                         "return_alignments"};
   return std::any_of(std::begin(keys), std::end(keys), [&](const char *known) { return key == known; });
 }
 
@@ -219,7 +242,9 @@ Status runScores(Generator &generator, const GeneratorOptions &options, const st
   std::map<std::string, std::vector<ScoreRequest *>> groups;
   for (ScoreRequest *request : requests)
     if (request->status.ok())
-      groups[inputs.shapeKey(request->source)].push_back(request);
+      groups[inputs.shapeKey(request->source) +
+             (request->settings.returnAlignments != Alignments::None ? " alignments" : "")]
+          .push_back(request);
   for (auto &group : groups) {
     std::vector<ScoreRequest *> &members = group.second;
     std::vector<size_t> order(members.size());
@@ -258,6 +283,8 @@ ordered_json scoreAnswer(const ScoreRequest &request) {
   answer["token_scores"] = request.tokenScores;
   answer["input_tokens"] = request.inputTokens;
   answer["output_tokens"] = request.outputTokens;
+  if (request.settings.returnAlignments != Alignments::None)
+    answer["alignments"] = request.alignment.toJson();
   return answer;
 }
 

@@ -9,6 +9,7 @@ namespace transept::search {
 struct ScoreRequest : Request {
   std::vector<int64_t> target;     // without the decoder prompt
   std::vector<double> tokenScores; // log-probability of each target token, in answers
+  Alignment alignment;             // where asked for
 };
 
 /// {"text" | "input_ids" | "inputs", "target" | "target_ids", optionally "id" and settings}. Target ids may begin with
@@ -17,10 +18,10 @@ Status parseScore(const Generator &generator, const nlohmann::json &object, cons
                   ScoreRequest &request);
 
 /// Scores all requests whose status is ok; each gets its own status. Uses the entry for teacher forcing, or steps where
-/// the artifact has none.
+/// the artifact has none or where alignments are asked for.
 Status runScores(Generator &generator, const GeneratorOptions &options, const std::vector<ScoreRequest *> &requests);
 
-/// {"id", "score": sum, "token_scores", "input_tokens", "output_tokens"}
+/// {"id", "score": sum, "token_scores", "input_tokens", "output_tokens", "alignments"}
 nlohmann::ordered_json scoreAnswer(const ScoreRequest &request);
 
 } // namespace transept::search

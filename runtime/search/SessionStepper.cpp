@@ -16,6 +16,14 @@ int64_t poolBlocks(int64_t rows, int64_t capacity) { return BlockPool::blocksFor
 
 } // namespace
 
+SessionStepper::SessionStepper(std::shared_ptr<const Model> model, int threads)
+    : model_(std::move(model)), threads_(threads) {
+  for (const program::Entry &entry : model_->manifest().entries())
+    if (entry.name() == generation().step_alignments() && !entry.name().empty())
+      layers_ = std::count_if(entry.buffers().begin(), entry.buffers().end(),
+                              [](const program::Buffer &buffer) { return buffer.storage() == program::OUTPUT; });
+}
+
 Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
   int64_t capacity = roundUp(demand.positions, BlockPool::blockPositions);
   SymbolValues values;
@@ -93,6 +101,8 @@ void SessionStepper::makeIdle(int64_t begin, int64_t end) {
       position_[row] = 0;
     if (source_)
       source_[row] = 0;
+    if (parent_)
+      parent_[row] = -1;
     if (block_)
       block_[row * capacity_] = static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1);
     std::fill_n(special_ + row * have_.specials, have_.specials, -1);
@@ -116,6 +126,7 @@ Status SessionStepper::bind() {
   state("step.live", live_, 1, true);
   // A decoder that has no use for one of these leaves it out.
   state("step.source", source_, have_.rows, true);
+  state("step.parent", parent_, have_.rows, true);
   state("step.special", special_, have_.rows * have_.specials);
   if (incremental()) {
     state("step.token", token_, have_.rows);
@@ -138,9 +149,58 @@ Status SessionStepper::bind() {
   return Status::success();
 }
 
-Status SessionStepper::encode(const RunArguments &arguments) { return session_->run(generation().encode(), arguments); }
+Status SessionStepper::encode(const RunArguments &arguments) {
+  return generation().encode().empty() ? Status() : session_->run(generation().encode(), arguments);
+}
 
-Status SessionStepper::step(Span<const StepRow> rows) {
+AttentionWeights SessionStepper::attention(int64_t layer, int32_t row) const {
+  Span<const TensorView> outputs = session_->outputs();
+  if (layer >= static_cast<int64_t>(outputs.size()) || outputs[layer].dims.size() != 4 ||
+      row >= outputs[layer].dims[0] || !outputs[layer].as<float>())
+    return {};
+  const TensorView &output = outputs[layer];
+  int64_t heads = output.dims[1], source = output.dims[3];
+  return {output.as<float>() + row * heads * source, heads, source};
+}
+
+Status SessionStepper::prefill(Span<const StepRow> rows) {
+  int64_t width = 0;
+  for (const StepRow &row : rows)
+    if (row.parent < 0)
+      width = std::max(width, static_cast<int64_t>(row.tokens.size()) - 1);
+  if (width == 0)
+    return Status::success();
+  int64_t count = static_cast<int64_t>(rows.size());
+  promptTokens_.assign(count * width, 0);
+  savedBlocks_.resize(count * width);
+  for (int64_t row = 0; row < count; ++row) {
+    const StepRow &from = rows[row];
+    int64_t own = from.parent < 0 ? static_cast<int64_t>(from.tokens.size()) - 1 : 0;
+    std::copy_n(from.tokens.begin(), own, promptTokens_.begin() + row * width);
+    // What lies behind the prompt goes to the block that no row reads.
+    int32_t *table = block_ + row * capacity_;
+    std::copy_n(table, width, savedBlocks_.begin() + row * width);
+    std::fill(table + own, table + width, static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1));
+    if (source_)
+      source_[row] = from.source;
+    if (position_)
+      position_[row] = 0;
+  }
+  RunArguments arguments;
+  arguments.symbols = {{"rows", count}};
+  std::vector<int64_t> dims = {count, width};
+  arguments.inputs.push_back({"decoder_input_ids", program::I64, dims, promptTokens_.data(),
+                              static_cast<int64_t>(promptTokens_.size() * sizeof(int64_t))});
+  TRANSEPT_TRY(session_->run(generation().prefill(), arguments));
+  for (int64_t row = 0; row < count; ++row)
+    std::copy_n(savedBlocks_.begin() + row * width, width, block_ + row * capacity_);
+  return Status::success();
+}
+
+Status SessionStepper::step(Span<const StepRow> rows, bool withWeights) {
+  if (withWeights && !layers_)
+    return {Code::InvalidInput, "the artifact reports no attention over the source"};
+  const std::string &entry = withWeights ? generation().step_alignments() : generation().step();
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
   if (live_)
@@ -149,9 +209,22 @@ Status SessionStepper::step(Span<const StepRow> rows) {
     makeIdle(static_cast<int64_t>(rows.size()), written_);
   written_ = static_cast<int64_t>(rows.size());
   moves_.clear();
+  bool prompts = false;
+  for (const StepRow &row : rows) {
+    moves_.push_back({row.parent, static_cast<int64_t>(row.tokens.size()) - 1});
+    prompts = prompts || (row.parent < 0 && row.tokens.size() > 1);
+  }
+  if (incremental() && prompts && !promptAtOnce())
+    return {Code::Internal, "a row begins with several tokens"};
+  if (incremental() && block_)
+    TRANSEPT_TRY(pool_->advance(moves_, block_));
+  if (incremental() && prompts)
+    TRANSEPT_TRY(prefill(rows));
   for (size_t row = 0; row < rows.size(); ++row) {
     const StepRow &from = rows[row];
     int64_t position = static_cast<int64_t>(from.tokens.size()) - 1;
+    if (parent_)
+      parent_[row] = from.parent;
     if (source_)
       source_[row] = from.source;
     int32_t *special = special_ + row * have_.specials;
@@ -163,7 +236,6 @@ Status SessionStepper::step(Span<const StepRow> rows) {
       token_[row] = from.tokens[position];
       if (position_)
         position_[row] = position;
-      moves_.push_back({from.parent, position});
     } else {
       int64_t length = static_cast<int64_t>(rows[0].tokens.size());
       if (position + 1 != length || static_cast<int64_t>((row + 1) * length * sizeof(int64_t)) > prefixBytes_)
@@ -172,14 +244,12 @@ Status SessionStepper::step(Span<const StepRow> rows) {
     }
   }
   if (incremental()) {
-    if (block_)
-      TRANSEPT_TRY(pool_->advance(moves_, block_));
-    TRANSEPT_TRY(session_->run(generation().step()));
+    TRANSEPT_TRY(session_->run(entry));
   } else {
     // The session may still hold more rows; kernels skip those that are not live.
     RunArguments arguments;
     arguments.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())}};
-    TRANSEPT_TRY(session_->run(generation().step(), arguments));
+    TRANSEPT_TRY(session_->run(entry, arguments));
   }
   for (size_t row = 0; row < rows.size(); ++row) {
     HeadRow head{maxima_ + row * headBlocks_, sums_ + row * headBlocks_, values_ + row * headBlocks_ * have_.topk,

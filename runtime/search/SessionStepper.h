@@ -26,7 +26,7 @@ struct Demand {
 class SessionStepper final : public Stepper {
 public:
   /// `threads` as in SessionOptions.
-  SessionStepper(std::shared_ptr<const Model> model, int threads) : model_(std::move(model)), threads_(threads) {}
+  SessionStepper(std::shared_ptr<const Model> model, int threads);
 
   /// Sets the session up for a batch, forgetting all rows. Keeps it as it is where it is large enough.
   Status prepare(const Demand &demand);
@@ -35,9 +35,12 @@ public:
   Status encode(const RunArguments &arguments);
 
   bool incremental() const override { return generation().strategy() != "recompute"; }
+  bool promptAtOnce() const override { return !incremental() || !generation().prefill().empty(); }
   int64_t vocabulary() const override { return generation().vocabulary(); }
-  Status step(Span<const StepRow> rows) override;
+  Status step(Span<const StepRow> rows, bool withWeights = false) override;
   StepResult result(int32_t row) const override { return results_[row]; }
+  int64_t attentionLayers() const override { return layers_; }
+  AttentionWeights attention(int64_t layer, int32_t row) const override;
 
   /// Null before the first prepare().
   Session *session() { return session_.get(); }
@@ -46,6 +49,8 @@ private:
   const program::Generation &generation() const { return model_->manifest().generation(); }
   Result<SymbolValues> symbols(const Demand &demand) const;
   Status bind();
+  /// Computes the caches of what new rows begin with, all but their last token. The block table is complete.
+  Status prefill(Span<const StepRow> rows);
   /// Rows that are skipped, or computed in vain by an artifact that does not skip rows, must do no harm: they compute
   /// position 0 of some token in a block that no live row uses.
   void makeIdle(int64_t begin, int64_t end);
@@ -58,7 +63,7 @@ private:
   int64_t written_ = 0;                   // rows of the session whose step state is not idle
 
   // States of the session; see the generation contract in docs/.
-  int32_t *live_ = nullptr, *source_ = nullptr, *block_ = nullptr, *special_ = nullptr;
+  int32_t *live_ = nullptr, *source_ = nullptr, *parent_ = nullptr, *block_ = nullptr, *special_ = nullptr;
   int64_t *token_ = nullptr, *position_ = nullptr, *prefix_ = nullptr;
   int64_t prefixBytes_ = 0;
   const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr, *logits_ = nullptr;
@@ -68,6 +73,9 @@ private:
   std::optional<HeadResults> head_;
   std::vector<BlockPool::Move> moves_;
   std::vector<StepResult> results_;
+  int64_t layers_ = 0;                // whose attention the model reports
+  std::vector<int64_t> promptTokens_; // [rows][positions] of a prefill
+  std::vector<int32_t> savedBlocks_;  // the same shape: the block table while others must not be written
 };
 
 } // namespace transept::search

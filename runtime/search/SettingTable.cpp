@@ -49,6 +49,14 @@ const std::vector<SettingRow> &settingRows() {
        "length_penalty."},
       {"return_token_scores", &S::returnTokenScores, flag,
        "Adds the score of each generated token, and greedy scores."},
+      {"return_alignments", &S::returnAlignments, "true, \"mean\" or false",
+       "Adds attention over the source for each generated token: true by layer and head, \"mean\" over all of them."},
+      {"do_sample", &S::doSample, flag, "Draws tokens instead of taking the best ones; needs num_beams 1."},
+      {"temperature", &S::temperature, "a number > 0", "Of do_sample: logits are divided by this.", 0, true},
+      {"top_k", &S::topK, natural, "Of do_sample: so many of the most likely tokens are kept; 0 keeps all.", 0},
+      {"top_p", &S::topP, "a number above 0 and up to 1",
+       "Of do_sample: the fewest tokens are kept that have this probability together.", 0, true, false, 1},
+      {"seed", &S::seed, natural, "Of do_sample: equal seeds draw equal texts, in any batch.", 0},
       {"stream", &S::stream, flag, "Answers in pieces, as soon as tokens are certain."},
       {"max_time", &S::maxTime, "a number of seconds > 0", "Stops generating after this time.", 0, true},
   };
@@ -56,14 +64,10 @@ const std::vector<SettingRow> &settingRows() {
 }
 
 const std::vector<RefusedRow> &refusedRows() {
-  static const char *sampling = "only greedy and beam search exist, leave out do_sample";
+  static const char *sampling = "use temperature, top_k or top_p";
   static const char *assisted = "decoding has no assistant model, leave it out";
   static const char *nothing = "without influence on results";
   static const std::vector<RefusedRow> rows = {
-      {"do_sample", "[false]", "only greedy and beam search exist; set num_beams instead"},
-      {"temperature", "[1.0]", sampling, true},
-      {"top_k", "*", nothing, true},
-      {"top_p", "[1.0]", sampling, true},
       {"min_p", "[0.0]", sampling, true},
       {"typical_p", "[1.0]", sampling, true},
       {"top_h", "[]", sampling, true},
@@ -88,8 +92,7 @@ const std::vector<RefusedRow> &refusedRows() {
       {"assistant_early_exit", "[]", assisted},
       {"output_scores", "[false]", "use return_token_scores"},
       {"output_logits", "[false]", "run the entry 'score'"},
-      {"output_attentions", "[false]", "leave it out"},
-      {"return_alignments", "[false]", "artifacts report no attention, leave it out"},
+      {"output_attentions", "[false]", "use return_alignments"},
       {"output_hidden_states", "[false]", "leave it out"},
       {"return_dict_in_generate", "*", nothing},
       {"use_cache", "*", nothing},

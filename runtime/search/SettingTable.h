@@ -9,10 +9,10 @@
 
 namespace transept::search {
 
-using SettingMember =
-    std::variant<int64_t Settings::*, std::optional<int64_t> Settings::*, double Settings::*, bool Settings::*,
-                 std::vector<int64_t> Settings::*, std::vector<std::vector<int64_t>> Settings::*,
-                 std::vector<ForcedToken> Settings::*, EarlyStopping Settings::*, Algorithm Settings::*>;
+using SettingMember = std::variant<int64_t Settings::*, std::optional<int64_t> Settings::*, double Settings::*,
+                                   bool Settings::*, std::vector<int64_t> Settings::*,
+                                   std::vector<std::vector<int64_t>> Settings::*, std::vector<ForcedToken> Settings::*,
+                                   EarlyStopping Settings::*, Algorithm Settings::*, Alignments Settings::*>;
 
 struct SettingRow {
   const char *name;
@@ -22,6 +22,7 @@ struct SettingRow {
   double least = -std::numeric_limits<double>::infinity(); // smallest number
   bool open = false;                                       // `least` itself is refused
   bool scalar = false;                                     // a list may be given as its only element
+  double most = std::numeric_limits<double>::infinity();   // largest number
 };
 
 struct RefusedRow {

@@ -40,7 +40,7 @@ struct Reader {
   const json &value;
 
   bool inRange(double number) const {
-    return std::isfinite(number) && number >= row.least && !(row.open && number == row.least);
+    return std::isfinite(number) && number >= row.least && number <= row.most && !(row.open && number == row.least);
   }
 
   bool tokens(std::vector<int64_t> &out, const json &list) const {
@@ -128,6 +128,15 @@ struct Reader {
       return false;
     return true;
   }
+  bool operator()(Alignments Settings::*member) const {
+    if (value.is_boolean())
+      settings.*member = value.get<bool>() ? Alignments::All : Alignments::None;
+    else if (value == "mean")
+      settings.*member = Alignments::Mean;
+    else
+      return false;
+    return true;
+  }
   bool operator()(Algorithm Settings::*member) const {
     if (value == "transformers")
       settings.*member = Algorithm::Transformers;
@@ -196,7 +205,7 @@ int64_t Settings::lengthLimit(int64_t promptLength) const {
 }
 
 int64_t Settings::candidates() const {
-  if (numBeams == 1 && search == Algorithm::Transformers)
+  if (doSample || (numBeams == 1 && search == Algorithm::Transformers))
     return 1;
   return std::max<int64_t>(2, 1 + static_cast<int64_t>(eosTokenId.size())) * numBeams;
 }
@@ -246,12 +255,11 @@ Status applySetting(Settings &settings, const std::string &key, const json &valu
   return refuse("unknown setting '" + printable(key, 60) + "'; the nearest known one is '" + nearestSetting(key) + "'");
 }
 
-Status checkRefusedSettings(Span<const std::string> refused, const json &request) {
+Status checkRefusedSettings(Span<const std::string> refused, const json &request, bool sampling) {
   for (const std::string &setting : refused) {
     std::string key = setting.substr(0, setting.find('='));
     const RefusedRow *row = findRefused(key);
-    // Sampling parameters mean nothing unless do_sample, which is in the list then, is on.
-    if ((row && row->sampling) || request.contains(key))
+    if ((row && row->sampling && !sampling) || request.contains(key))
       continue; // a value in the request was judged by applySetting
     return refuse("the model asks for " + printable(setting, 100) + ", which is not implemented; " +
                   (row ? row->advice + std::string("; ") : "") + "send \"" + key + "\": null to do without");
@@ -264,7 +272,7 @@ Result<json> settingFromText(const std::string &key, const std::string &text) {
   if (!row)
     return Status(Code::Usage, "unknown setting '" + key + "'");
   bool list = std::holds_alternative<std::vector<int64_t> Settings::*>(row->member);
-  bool word = std::holds_alternative<Algorithm Settings::*>(row->member) || text == "never";
+  bool word = std::holds_alternative<Algorithm Settings::*>(row->member) || text == "never" || text == "mean";
   if (word)
     return json(text);
   std::string source = text;
@@ -308,7 +316,12 @@ Status checkSettings(const Settings &s, int64_t vocabulary, int64_t positions) {
   if (s.lengthLimit(prompt) <= prompt)
     return refuse("the decoder prompt has " + std::to_string(prompt) + " tokens, but 'max_length' is " +
                   std::to_string(s.lengthLimit(prompt)) + "; raise it or set 'max_new_tokens'");
-  if (s.numReturnSequences > s.numBeams)
+  if (s.doSample && (s.numBeams > 1 || s.search != Algorithm::Transformers))
+    return refuse(
+        "'do_sample' with " +
+        (s.numBeams > 1 ? "'num_beams' " + std::to_string(s.numBeams) : std::string("'search' \"tensor2tensor\"")) +
+        " is not implemented; set 'num_beams' to 1");
+  if (!s.doSample && s.numReturnSequences > s.numBeams)
     return refuse("'num_return_sequences' (" + std::to_string(s.numReturnSequences) +
                   ") is greater than 'num_beams' (" + std::to_string(s.numBeams) + ")");
   if (s.numBeams > vocabulary)

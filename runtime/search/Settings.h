@@ -23,6 +23,9 @@ enum class Algorithm {
   Tensor2Tensor, // alive and finished sets, length penalty ((5 + n) / 6) ^ length_penalty
 };
 
+/// What an answer says of attention over the source: nothing, the mean over layers and heads, or everything.
+enum class Alignments { None, Mean, All };
+
 /// The decoder sequence has `token` at `position` (0 is the start token).
 struct ForcedToken {
   int64_t position = 0;
@@ -56,6 +59,12 @@ struct Settings {
   bool renormalizeLogits = false;
   Algorithm search = Algorithm::Transformers;
   bool returnTokenScores = false;
+  Alignments returnAlignments = Alignments::None;
+  bool doSample = false;
+  double temperature = 1.0;
+  int64_t topK = 50; // the default of transformers; 0: all
+  double topP = 1.0;
+  int64_t seed = 0;
   bool stream = false;
   double maxTime = 0; // seconds; 0: no limit
 
@@ -70,6 +79,8 @@ struct Settings {
   int64_t lengthLimit(int64_t promptLength) const;
   /// Candidates a search step must look at, over all beams of a request.
   int64_t candidates() const;
+  /// Most hypotheses that live at once.
+  int64_t width() const { return doSample ? numReturnSequences : numBeams; }
 };
 
 enum class Origin { Model, Request };
@@ -93,8 +104,9 @@ Status applySetting(Settings &settings, const std::string &key, const nlohmann::
 bool isImplementedSetting(const std::string &key);
 
 /// Of "name=value" strings that an export asks for and the runtime does not implement, the first that the request does
-/// not switch off: an error that names it. `request` is an object of settings.
-Status checkRefusedSettings(Span<const std::string> refused, const nlohmann::json &request);
+/// not switch off: an error that names it. `request` is an object of settings. Parameters of sampling mean nothing
+/// without `sampling`.
+Status checkRefusedSettings(Span<const std::string> refused, const nlohmann::json &request, bool sampling);
 
 /// The value a command-line flag's text means for a key; lists are "1,2,3" or JSON.
 Result<nlohmann::json> settingFromText(const std::string &key, const std::string &text);

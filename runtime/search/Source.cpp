@@ -66,6 +66,8 @@ std::string shapeText(const std::vector<int64_t> &dims) {
 Result<EncoderInputs> EncoderInputs::create(const program::Manifest &manifest) {
   EncoderInputs inputs;
   inputs.generation_ = &manifest.generation();
+  if (manifest.generation().encode().empty() && manifest.generation().kind() == "decoder")
+    return inputs;
   for (const program::Entry &entry : manifest.entries())
     if (entry.name() == manifest.generation().encode())
       inputs.entry_ = &entry;
@@ -75,6 +77,7 @@ Result<EncoderInputs> EncoderInputs::create(const program::Manifest &manifest) {
   if (!inputs.main_ || inputs.main_->dims_size() < 1)
     return Status(Code::ArtifactRefused, "the encoder has no input " + quoted(manifest.generation().encoder_input()));
   inputs.mask_ = inputs.find(manifest.generation().encoder_mask());
+  inputs.lengths_ = inputs.find(manifest.generation().encoder_lengths());
   inputs.fixedBatch_ = constantOf(inputs.main_->dims(0));
   if (inputs.takesIds())
     inputs.fixedLength_ = constantOf(inputs.main_->dims(1));
@@ -89,10 +92,12 @@ const program::Buffer *EncoderInputs::find(std::string_view name) const {
 }
 
 bool EncoderInputs::takesIds() const {
-  return main_->dims_size() == 2 && (main_->dtype() == program::I64 || main_->dtype() == program::I32);
+  return main_ && main_->dims_size() == 2 && (main_->dtype() == program::I64 || main_->dtype() == program::I32);
 }
 
 int64_t EncoderInputs::length(const Source &source) const {
+  if (!any())
+    return 0;
   if (source.tensors.empty())
     return static_cast<int64_t>(source.ids.size());
   for (const SourceTensor &tensor : source.tensors)
@@ -103,7 +108,23 @@ int64_t EncoderInputs::length(const Source &source) const {
   return 0;
 }
 
+int64_t EncoderInputs::tokens(const Source &source) const {
+  for (const SourceTensor &tensor : source.tensors) {
+    if (!mask_ || tensor.name != mask_->name() || dtypeSize(tensor.dtype) < 1)
+      continue;
+    int64_t shown = 0, size = dtypeSize(tensor.dtype);
+    for (size_t at = 0; at + static_cast<size_t>(size) <= tensor.bytes.size(); at += static_cast<size_t>(size)) {
+      bool set = std::any_of(tensor.bytes.begin() + at, tensor.bytes.begin() + at + size, [](uint8_t b) { return b; });
+      shown += set != generation_->encoder_mask_marks_padding();
+    }
+    return shown;
+  }
+  return length(source);
+}
+
 std::string EncoderInputs::shapeKey(const Source &source) const {
+  if (!any())
+    return {};
   if (source.tensors.empty())
     return pads() || fixedLength_ ? "ids" : "ids " + std::to_string(source.ids.size());
   std::string key;
@@ -125,7 +146,8 @@ Status EncoderInputs::check(const Source &source) const {
       return {Code::LimitExceeded, "the input has " + std::to_string(length) + " tokens, the model was exported for " +
                                        (pads() ? "at most " : "exactly ") + std::to_string(fixedLength_)};
     for (const program::Buffer &buffer : entry_->buffers())
-      if (buffer.storage() == program::INPUT && &buffer != main_ && &buffer != mask_ && !buffer.has_default())
+      if (buffer.storage() == program::INPUT && &buffer != main_ && &buffer != mask_ && &buffer != lengths_ &&
+          !buffer.has_default())
         return refuse("the encoder needs " + quoted(buffer.name()) + " too; give an .npz file with 'inputs'");
     return Status::success();
   }
@@ -161,6 +183,8 @@ void EncoderInputs::fillMask(std::vector<uint8_t> &bytes, Span<const Source *con
 }
 
 Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, int64_t batch, int64_t length) {
+  if (!any())
+    return RunArguments();
   const Source &first = *sources[0];
   inputs_.clear();
   auto slotOf = [&](int64_t slot) -> const Source & {
@@ -184,9 +208,18 @@ Result<RunArguments> EncoderInputs::assemble(Span<const Source *const> sources, 
     }
     length = this->length(first);
   }
-  bool hasMask = std::any_of(inputs_.begin(), inputs_.end(),
-                             [&](const Input &input) { return mask_ && input.name == mask_->name(); });
-  if (mask_ && !hasMask) {
+  auto given = [&](const program::Buffer *buffer) {
+    return std::any_of(inputs_.begin(), inputs_.end(),
+                       [&](const Input &input) { return buffer && input.name == buffer->name(); });
+  };
+  if (lengths_ && !given(lengths_)) {
+    std::vector<int64_t> lengths;
+    for (int64_t slot = 0; slot < batch; ++slot)
+      lengths.push_back(first.tensors.empty() ? static_cast<int64_t>(slotOf(slot).ids.size()) : length);
+    Input &input = inputs_.emplace_back(Input{lengths_->name(), lengths_->dtype(), {batch}, {}});
+    TRANSEPT_TRY(fillIntegers(input.bytes, input.name, input.dtype, lengths));
+  }
+  if (mask_ && !given(mask_)) {
     Input &input = inputs_.emplace_back(Input{mask_->name(), mask_->dtype(), {batch, length}, {}});
     const std::vector<int64_t> probe(1); // refuses a type without marks
     TRANSEPT_TRY(fillIntegers(input.bytes, input.name, input.dtype, probe));

@@ -32,12 +32,16 @@ class EncoderInputs {
 public:
   static Result<EncoderInputs> create(const program::Manifest &manifest);
 
+  /// Whether there is an encoder. Without one, what follows knows of no sources.
+  bool any() const { return entry_; }
   /// Whether sources of different length may share a batch.
   bool pads() const { return !generation_->equal_lengths(); }
   bool takesIds() const;
   /// Source positions: of ids their number, of tensors the extent that the symbol `source` stands for, 0 where it is
   /// fixed.
   int64_t length(const Source &source) const;
+  /// The same without positions that a mask among the tensors hides.
+  int64_t tokens(const Source &source) const;
   /// Sources with equal keys have equal shapes.
   std::string shapeKey(const Source &source) const;
   /// Names, types and shapes fit the encoder; ids are not empty and not negative. `limit` as in
@@ -57,7 +61,7 @@ private:
 
   const program::Generation *generation_ = nullptr;
   const program::Entry *entry_ = nullptr;
-  const program::Buffer *main_ = nullptr, *mask_ = nullptr;
+  const program::Buffer *main_ = nullptr, *mask_ = nullptr, *lengths_ = nullptr;
   int64_t fixedBatch_ = 0, fixedLength_ = 0;
 
   struct Input {

@@ -13,7 +13,7 @@ namespace transept::search {
 struct StepRow {
   Span<const int64_t> tokens;   // the hypothesis so far, prompt included
   int32_t source = 0;           // source slot of its request
-  int32_t parent = -1;          // row of the previous step that it continues by one token; -1: a new one of one token
+  int32_t parent = -1;          // row of the previous step that it continues by one token; -1: a new one
   Span<const int32_t> specials; // ascending; kept apart from the best tokens
 };
 
@@ -28,6 +28,12 @@ struct StepResult {
   bool finite = true;              // false: a logit is not a number, or +infinity
 };
 
+/// Attention weights over the source of one row, layer by layer. Valid until the next step.
+struct AttentionWeights {
+  const float *weights = nullptr; // [heads][source]
+  int64_t heads = 0, source = 0;
+};
+
 class Stepper {
 public:
   virtual ~Stepper() = default;
@@ -36,12 +42,25 @@ public:
   /// from all tokens of its rows, which must be equally many.
   virtual bool incremental() const = 0;
 
+  /// Whether a new row may begin with several tokens; else a row of a cache grows by one token per step from the first
+  /// one on.
+  virtual bool promptAtOnce() const { return !incremental(); }
+
   virtual int64_t vocabulary() const = 0;
 
-  /// `rows` replace the rows of the previous step; those that are nobody's parent are forgotten.
-  virtual Status step(Span<const StepRow> rows) = 0;
+  /// `rows` replace the rows of the previous step; those that are nobody's parent are forgotten. `withWeights`: the
+  /// attention weights are wanted, too.
+  virtual Status step(Span<const StepRow> rows, bool withWeights = false) = 0;
 
   virtual StepResult result(int32_t row) const = 0;
+
+  /// Layers of attention over the source; 0 where the model reports none.
+  virtual int64_t attentionLayers() const { return 0; }
+  /// Of the last step, which was one with weights.
+  virtual AttentionWeights attention(int64_t layer, int32_t row) const {
+    (void)layer, (void)row;
+    return {};
+  }
 };
 
 } // namespace transept::search

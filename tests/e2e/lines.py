@@ -83,11 +83,11 @@ def bad_settings(artifact):
     ):
         expect_error(artifact.run("translate", b"hello\n", *flags), code, word)
     for request, word in (
-        ({"do_sample": True}, "do_sample"),
+        ({"num_beam_groups": 2}, "num_beam_groups"),
         ({"num_beam": 2}, "num_beams"),
         ({"num_beams": "two"}, "num_beams"),
         ({"max_length": -1}, "max_length"),
-        ({"return_alignments": True}, "return_alignments"),
+        ({"return_alignments": "some"}, "return_alignments"),
     ):
         line = json.dumps({"text": "hello", **request}).encode() + b"\n"
         expect_error(artifact.run("generate", line), 8, "line 1", word)

@@ -70,6 +70,8 @@ def check_answers(answers, want, settings, what):
     expect(len(hypotheses) == len(sequences), f"{what}: {len(hypotheses)} sequences, expected {len(sequences)}")
     pad, eos = settings.get("pad_token_id"), settings.get("eos_token_id")
     for i, (hypothesis, row) in enumerate(zip(hypotheses, sequences)):
+        if "decoder_start_token_id" not in settings:  # decoder alone: prompts are padded on the left
+            row = row[next(j for j, token in enumerate(row) if token != pad) :]
         expect(trim(hypothesis["ids"], pad, eos) == trim(row, pad, eos), f"{what} row {i}: {hypothesis['ids']}, expected {trim(row, pad, eos)}")
         if scores:
             expect(abs(hypothesis["score"] - scores[i]) <= 1e-4 * max(1, abs(scores[i])), f"{what} row {i}: score {hypothesis['score']}, expected {scores[i]}")
@@ -85,7 +87,9 @@ def run_model(tool, folder, expected_folder, tmp):
     wrong = []
     for name, wanted in expected["generation"].items():
         settings = settings_of(wanted["settings"], expected)
-        for kind in ("single", "batch"):
+        # Of a decoder alone, these two count the padding on the left: what they give in a batch is not a result of the prompt.
+        padded = "decoder_start_token_id" not in settings and ("repetition_penalty" in settings or "min_length" in settings)
+        for kind in ("single",) if padded else ("single", "batch"):
             lines = "".join(json.dumps(r) + "\n" for r in requests_of(kind, expected, arrays, settings, tmp))
             result = tool.run("transept", "generate", artifact, stdin=lines)
             try:

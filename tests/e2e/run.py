@@ -15,6 +15,7 @@ import time
 import answers
 import cases
 import compiler
+import families
 import lines
 import models
 import paper
@@ -49,7 +50,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, answers, paper, pronunciation)
+        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

@@ -221,6 +221,8 @@ json describeGeneration(const program::Generation &generation) {
           {"strategy", generation.strategy()},
           {"encode", generation.encode()},
           {"step", generation.step()},
+          {"step_alignments", generation.step_alignments()},
+          {"prefill", generation.prefill()},
           {"score", generation.score()},
           {"vocabulary", generation.vocabulary()},
           {"layers", generation.layers()},

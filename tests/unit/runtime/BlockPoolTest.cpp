@@ -33,11 +33,29 @@ TEST(BlockPool, SiblingsShareTheirPastAndWriteApart) {
   EXPECT_EQ(pool.references(table[0], 0), 2);
 }
 
+TEST(BlockPool, ANewRowMayBeginWithManyPositions) {
+  BlockPool pool(2, 32, BlockPool::blocksFor(2, 32));
+  std::vector<int32_t> table(64, -1);
+  std::vector<BlockPool::Move> prompts = {{-1, 19}, {-1, 2}}, next = {{0, 20}, {1, 3}};
+  ASSERT_TRUE(pool.advance(prompts, table.data()).ok());
+  EXPECT_EQ(pool.used(), 3);
+  for (int64_t position = 0; position < 20; ++position)
+    EXPECT_EQ(table[position], table[position / 16 * 16]) << position;
+  EXPECT_NE(table[0], table[16]);
+  EXPECT_NE(table[0], table[32]);
+  EXPECT_EQ(table[35], -1); // behind the second prompt
+  std::vector<int32_t> before = table;
+  ASSERT_TRUE(pool.advance(next, table.data()).ok());
+  EXPECT_TRUE(std::equal(table.begin(), table.begin() + 20, before.begin()));
+  EXPECT_EQ(table[20], table[16]);
+  EXPECT_EQ(table[35], table[32]);
+}
+
 TEST(BlockPool, RefusesWhatDoesNotContinueItsParent) {
   BlockPool pool(2, 16, 2);
   std::vector<int32_t> table(32, -1);
-  std::vector<BlockPool::Move> gap = {{-1, 1}}, unknown = {{0, 1}}, many = {{-1, 0}, {-1, 0}, {-1, 0}};
-  for (const auto &moves : {gap, unknown, many})
+  std::vector<BlockPool::Move> tooLong = {{-1, 16}}, unknown = {{0, 1}}, many = {{-1, 0}, {-1, 0}, {-1, 0}};
+  for (const auto &moves : {tooLong, unknown, many})
     EXPECT_EQ(pool.advance(moves, table.data()).code(), Code::Internal);
 }
 

@@ -175,7 +175,10 @@ TEST(Generator, RefusesRequestsWithASentence) {
   refused({{"input_ids", "1"}}, Code::InvalidInput, "must be a list");
   refused({{"input_ids", {1}}, {"id", {1}}}, Code::InvalidInput, "'id' must be");
   refused({{"input_ids", {1}}, {"num_beams", 0}}, Code::InvalidInput, "'num_beams' must be");
-  refused({{"input_ids", {1}}, {"do_sample", true}}, Code::InvalidInput, "'do_sample' = true is not implemented");
+  refused({{"input_ids", {1}}, {"num_beam_groups", 2}}, Code::InvalidInput, "'num_beam_groups' = 2 is not implemented");
+  refused({{"input_ids", {1}}, {"temperature", 0.5}}, Code::InvalidInput, "no meaning without 'do_sample'");
+  refused({{"input_ids", {1}}, {"do_sample", true}, {"num_beams", 2}}, Code::InvalidInput,
+          "'do_sample' with 'num_beams' 2");
   refused({{"input_ids", {1}}, {"beams", 2}}, Code::InvalidInput, "unknown setting 'beams'");
   refused({{"input_ids", {1}}, {"return_alignments", true}}, Code::InvalidInput, "'return_alignments'");
   refused({{"input_ids", {1}}, {"eos_token_id", toyVocabulary}}, Code::InvalidInput, "the vocabulary has 2100");
@@ -202,13 +205,13 @@ TEST(Generator, CutsSourcesThatAreTooLongWhereAskedTo) {
 TEST(Generator, SettingsOfTheArtifactAreDefaults) {
   ToyOptions options;
   options.settings = R"({"decoder_start_token_id": 2, "eos_token_id": 1, "num_beams": 3, "max_length": 5})";
-  options.refused = {"do_sample=true", "temperature=0.6"};
+  options.refused = {"num_beam_groups=3", "typical_p=0.6"};
   auto generator = generatorFor(options);
   Request request;
   Status status = generator->parse({{"input_ids", {3}}}, nullptr, request);
-  EXPECT_NE(status.message().find("the model asks for do_sample=true"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("the model asks for num_beam_groups=3"), std::string::npos) << status.message();
   ASSERT_TRUE(
-      generator->parse({{"input_ids", {3}}, {"do_sample", false}, {"max_length", 7}}, {{"num_beams", 2}}, request)
+      generator->parse({{"input_ids", {3}}, {"num_beam_groups", 1}, {"max_length", 7}}, {{"num_beams", 2}}, request)
           .ok());
   EXPECT_EQ(request.settings.numBeams, 2);  // a flag goes before the artifact
   EXPECT_EQ(request.settings.maxLength, 7); // a request goes before both

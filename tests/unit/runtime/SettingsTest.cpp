@@ -14,11 +14,12 @@ Status set(const char *key, const json &value) {
 }
 
 TEST(Settings, RefusesWhatIsNotImplementedByName) {
-  for (const auto &[key, value] : std::vector<std::pair<const char *, json>>{{"do_sample", true},
+  for (const auto &[key, value] : std::vector<std::pair<const char *, json>>{{"typical_p", 0.5},
                                                                              {"num_beam_groups", 2},
                                                                              {"penalty_alpha", 0.6},
                                                                              {"constraints", {{{"a", 1}}}},
-                                                                             {"temperature", 0.7},
+                                                                             {"epsilon_cutoff", 0.1},
+                                                                             {"diversity_penalty", 0.5},
                                                                              {"stop_strings", {"x"}},
                                                                              {"output_attentions", true}}) {
     Status status = set(key, value);
@@ -143,14 +144,17 @@ TEST(Settings, ChecksSettingsAgainstEachOtherAndTheModel) {
 }
 
 TEST(Settings, WhatAnExportAsksForInVainIsRefusedUntilSwitchedOff) {
-  std::vector<std::string> refused = {"temperature=0.6", "do_sample=true"};
-  Status status = checkRefusedSettings(refused, json::object());
+  std::vector<std::string> refused = {"typical_p=0.6", "num_beam_groups=2"};
+  Status status = checkRefusedSettings(refused, json::object(), false);
   EXPECT_EQ(status.code(), Code::InvalidInput);
-  EXPECT_NE(status.message().find("do_sample=true"), std::string::npos);
-  EXPECT_TRUE(checkRefusedSettings(refused, {{"do_sample", false}}).ok());
+  EXPECT_NE(status.message().find("num_beam_groups=2"), std::string::npos);
+  EXPECT_TRUE(checkRefusedSettings(refused, {{"num_beam_groups", 1}}, false).ok());
+  EXPECT_NE(checkRefusedSettings(refused, {{"num_beam_groups", 1}}, true).message().find("typical_p=0.6"),
+            std::string::npos);
   std::vector<std::string> unknown = {"future=1"};
-  EXPECT_NE(checkRefusedSettings(unknown, json::object()).message().find("send \"future\": null"), std::string::npos);
-  EXPECT_TRUE(checkRefusedSettings(unknown, {{"future", nullptr}}).ok());
+  EXPECT_NE(checkRefusedSettings(unknown, json::object(), false).message().find("send \"future\": null"),
+            std::string::npos);
+  EXPECT_TRUE(checkRefusedSettings(unknown, {{"future", nullptr}}, false).ok());
 }
 
 TEST(Settings, FlagsReadListsAndWords) {
