@@ -178,6 +178,8 @@ BEHAVIOUR(ConvOp) {
   return mixing(resultAxis, axis == 1 ? -1 : axis);
 }
 
+BEHAVIOUR(DetOp) { return axis < rankOf(getInput()) - 2 ? become(resultAxis, axis) : mixing(resultAxis); }
+
 //===- Along rows
 //---------------------------------------------------------------------------------------------------===//
 
@@ -221,6 +223,21 @@ BEHAVIOUR(CumSumOp) {
   if (axis != running)
     return become(resultAxis, axis);
   return getReverse() ? mixing(resultAxis, axis) : become(resultAxis, axis, AxisBehaviour::CausalScan);
+}
+
+BEHAVIOUR(TopKOp) { return operand == 0 ? along(axis, getAxis(), rankOf(getInput()), resultAxis) : mixing(resultAxis); }
+
+/// Rows of the batch stay apart. Forwards, a position depends on those before it through the state.
+BEHAVIOUR(RecurrentOp) {
+  Value which = getOperation()->getOperand(operand);
+  if (operand == 0 && axis < 2) {
+    bool scans = axis == 0 && !getReverse() && !getLengths();
+    return axis == 1 ? become(resultAxis, 1)
+           : scans   ? become(resultAxis, 0, AxisBehaviour::CausalScan)
+                     : mixing(resultAxis, 0);
+  }
+  bool isPerRow = which == getLengths() || which == getHidden() || which == getCell();
+  return isPerRow && axis == 0 ? become(resultAxis, 1) : mixing(resultAxis);
 }
 
 //===- Movement of elements
@@ -313,6 +330,16 @@ BEHAVIOUR(GatherNDOp) {
   return axis < batch + *tuple ? mixing(resultAxis) : become(resultAxis, axis - batch - *tuple + indices - 1);
 }
 
+BEHAVIOUR(ScatterElementsOp) {
+  int64_t placed = static_cast<int64_t>(getAxis());
+  if (placed < 0)
+    placed += rankOf(getData());
+  Value which = getOperation()->getOperand(operand);
+  bool kept = axis != placed && sizeOf(getData(), axis) && sizeOf(getData(), axis) == sizeOf(getIndices(), axis) &&
+              sizeOf(which, axis) == sizeOf(getData(), axis);
+  return kept ? become(resultAxis, axis) : mixing(resultAxis, axis);
+}
+
 BEHAVIOUR(ScatterNDOp) {
   int64_t indices = rankOf(getIndices());
   DimAttr last = sizeOf(getIndices(), indices - 1);
@@ -323,6 +350,11 @@ BEHAVIOUR(ScatterNDOp) {
     return axis < *tuple ? mixing(resultAxis, axis) : become(resultAxis, axis);
   int64_t slice = axis - (indices - 1);
   return slice < 0 ? mixing(resultAxis) : become(resultAxis, slice + *tuple);
+}
+
+BEHAVIOUR(WindowsOp) {
+  int64_t first = rankOf(getInput()) - static_cast<int64_t>(getKernel().size());
+  return axis < first ? become(resultAxis, axis) : mixing(resultAxis, axis);
 }
 
 BEHAVIOUR(TriluOp) {

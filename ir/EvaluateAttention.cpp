@@ -43,8 +43,8 @@ void attentionWeights(const AttentionProblem &p, int64_t b, int64_t h, int64_t i
     double score = 0;
     for (int64_t d = 0; d < p.size; ++d)
       score += p.query(b, i, h, d) * p.key(b, j, keyHead, d);
-    score = score * p.scale + bias;
-    weights[j] = p.softcap > 0 ? p.softcap * math::tanh(score / p.softcap) : score;
+    score *= p.scale;
+    weights[j] = (p.softcap > 0 ? p.softcap * math::tanh(score / p.softcap) : score) + bias;
     most = std::isnan(most) || most > weights[j] ? most : weights[j];
     any = true;
   }

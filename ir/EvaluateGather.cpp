@@ -178,6 +178,34 @@ LogicalResult GatherNDOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImp
   return success();
 }
 
+LogicalResult ScatterElementsOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  const HostTensor &data = operands[0], &indices = operands[1], &updates = operands[2];
+  const size_t rank = data.shape().size();
+  std::optional<int64_t> axis = normalizeAxis(getAxis(), rank);
+  if (!axis)
+    return emitOpError() << "names axis " << getAxis() << " of a tensor with " << rank << " axes";
+  if (failed(needIntegers(*this, indices)) || failed(sameElementType(*this, {data, updates, results[0]})) ||
+      failed(expectShape(*this, data.shape(), results[0])))
+    return failure();
+  bool fits = indices.shape() == updates.shape() && indices.shape().size() == rank;
+  for (size_t i = 0; fits && i < rank; ++i)
+    fits = i == static_cast<size_t>(*axis) || indices.shape()[i] <= data.shape()[i];
+  if (!fits)
+    return emitOpError() << "places " << toText(updates.shape()) << " at " << toText(indices.shape()) << " in "
+                         << toText(data.shape());
+  copyElements(results[0], 0, data, 0, data.numElements());
+  Sizes strides = stridesOf(data.shape());
+  const int64_t stride = strides[*axis];
+  strides[*axis] = 0;
+  return success(forEachPosition(indices.shape(), {strides}, [&](int64_t number, ArrayRef<int64_t> offsets) {
+    FailureOr<int64_t> index = checkedIndex(*this, indices, number, data.shape()[*axis]);
+    if (failed(index))
+      return false;
+    scatter(getReduction(), results[0], offsets[0] + *index * stride, updates, number);
+    return true;
+  }));
+}
+
 LogicalResult ScatterNDOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
   const HostTensor &data = operands[0], &indices = operands[1], &updates = operands[2];
   HostTensor &result = results[0];

@@ -376,3 +376,29 @@ LogicalResult TriluOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<H
   }
   return success();
 }
+
+LogicalResult WindowsOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  const HostTensor &input = operands[0];
+  HostTensor &result = results[0];
+  const size_t count = getKernel().size(), rank = input.shape().size();
+  if (count > rank || failed(sameElementType(*this, {input, result})))
+    return emitOpError() << "takes windows over " << count << " axes of " << toText(input.shape());
+  Sizes shape(input.shape().drop_back(count)), strides = stridesOf(input.shape());
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t reach = (getKernel()[i] - 1) * getDilations()[i] + 1, size = input.shape()[rank - count + i];
+    if (size < reach)
+      return emitOpError() << "takes windows of " << reach << " elements of an axis of " << size;
+    shape.push_back((size - reach) / getStrides()[i] + 1);
+    strides.push_back(strides[rank - count + i] * getDilations()[i]);
+  }
+  for (size_t i = 0; i < count; ++i)
+    strides[rank - count + i] *= getStrides()[i];
+  shape.append(getKernel().begin(), getKernel().end());
+  if (ArrayRef<int64_t>(shape) != result.shape())
+    return emitOpError() << "gives shape " << toText(shape) << " where " << toText(result.shape()) << " was expected";
+  forEachPosition(shape, {strides}, [&](int64_t number, ArrayRef<int64_t> offsets) {
+    copyElements(result, number, input, offsets[0]);
+    return true;
+  });
+  return success();
+}

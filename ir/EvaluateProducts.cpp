@@ -235,3 +235,34 @@ LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
   }
   return success();
 }
+
+LogicalResult DetOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  const HostTensor &input = operands[0];
+  ArrayRef<int64_t> shape = input.shape();
+  if (shape.size() < 2 || shape.back() != shape[shape.size() - 2] || shape.drop_back(2) != results[0].shape())
+    return emitOpError() << "takes determinants of " << toText(shape);
+  const int64_t n = shape.back();
+  for (int64_t number = 0; number < results[0].numElements(); ++number) {
+    std::vector<double> matrix(n * n);
+    for (int64_t i = 0; i < n * n; ++i)
+      matrix[i] = input.getDouble(number * n * n + i);
+    double det = 1;
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t pivot = k;
+      for (int64_t row = k + 1; row < n; ++row)
+        if (std::fabs(matrix[row * n + k]) > std::fabs(matrix[pivot * n + k]))
+          pivot = row;
+      for (int64_t j = 0; j < n; ++j)
+        std::swap(matrix[k * n + j], matrix[pivot * n + j]);
+      const double top = matrix[k * n + k];
+      det *= pivot == k ? top : -top;
+      for (int64_t row = k + 1; row < n && top != 0; ++row) {
+        const double factor = matrix[row * n + k] / top;
+        for (int64_t j = k; j < n; ++j)
+          matrix[row * n + j] -= factor * matrix[k * n + j];
+      }
+    }
+    results[0].setDouble(number, det);
+  }
+  return success();
+}

@@ -298,19 +298,52 @@ LogicalResult CumSumOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<
   if (failed(view) || failed(sameShape(*this, input, result)) || failed(sameElementType(*this, {input, result})))
     return failure();
   for (int64_t row = 0; row < view->rows(); ++row) {
-    double sum = 0;
-    uint64_t words = 0;
+    double sum = getProduct() ? 1 : 0;
+    uint64_t words = getProduct() ? 1 : 0;
     for (int64_t i = 0; i < view->size; ++i) {
       const int64_t at = view->at(row, getReverse() ? view->size - 1 - i : i);
       const double before = sum;
       const uint64_t wordsBefore = words;
       if (isFloat(input)) {
-        sum += input.getDouble(at);
+        sum = getProduct() ? sum * input.getDouble(at) : sum + input.getDouble(at);
         result.setDouble(at, getExclusive() ? before : sum);
       } else {
-        words += static_cast<uint64_t>(input.getInt(at));
+        const auto word = static_cast<uint64_t>(input.getInt(at));
+        words = getProduct() ? words * word : words + word;
         result.setInt(at, static_cast<int64_t>(getExclusive() ? wordsBefore : words));
       }
+    }
+  }
+  return success();
+}
+
+LogicalResult TopKOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  const HostTensor &input = operands[0];
+  FailureOr<AxisView> view = viewAxis(*this, input.shape(), getAxis()),
+                      picked = viewAxis(*this, results[0].shape(), getAxis());
+  if (failed(view) || failed(picked) || failed(sameElementType(*this, {input, results[0]})))
+    return failure();
+  if (view->outer != picked->outer || view->inner != picked->inner || picked->size > view->size)
+    return emitOpError() << "picks " << toText(results[0].shape()) << " of " << toText(input.shape());
+  auto greater = [&](int64_t a, int64_t b) {
+    if (isFloat(input)) {
+      const double x = input.getDouble(a), y = input.getDouble(b);
+      return x > y || (std::isnan(x) && !std::isnan(y));
+    }
+    const int64_t x = input.getInt(a), y = input.getInt(b);
+    return isUnsigned(input) ? static_cast<uint64_t>(x) > static_cast<uint64_t>(y) : x > y;
+  };
+  for (int64_t row = 0; row < view->rows(); ++row) {
+    std::vector<int64_t> order(view->size);
+    for (int64_t i = 0; i < view->size; ++i)
+      order[i] = i;
+    llvm::stable_sort(order, [&](int64_t a, int64_t b) {
+      const int64_t x = view->at(row, a), y = view->at(row, b);
+      return getLargest() ? greater(x, y) : greater(y, x);
+    });
+    for (int64_t i = 0; i < picked->size; ++i) {
+      copyElements(results[0], picked->at(row, i), input, view->at(row, order[i]));
+      results[1].setInt(picked->at(row, i), order[i]);
     }
   }
   return success();

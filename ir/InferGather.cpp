@@ -110,6 +110,36 @@ LogicalResult GatherNDOp::infer(InferContext &context, ArrayRef<Fact> operands, 
   return success();
 }
 
+LogicalResult ScatterElementsOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  const Fact &data = operands[0], &indices = operands[1], &updates = operands[2];
+  // C2: updates have the data's element type.
+  if (failed(requireIndices(*this, indices)) || failed(requireSameElementType(*this, data, updates)))
+    return failure();
+  std::optional<Dims> dataDims = dimsOf(context, *this, data), indexDims = dimsOf(context, *this, indices),
+                      updateDims = dimsOf(context, *this, updates);
+  Fact result;
+  result.type = data.type;
+  results.push_back(std::move(result));
+  if (!dataDims || !indexDims || !updateDims)
+    return success();
+  // C3: all three have the same axes, and the axis exists.
+  FailureOr<int64_t> axis = normalizeAxis(*this, getAxis(), dataDims->size());
+  if (failed(axis))
+    return failure();
+  if (indexDims->size() != dataDims->size() || updateDims->size() != dataDims->size())
+    return emitOpError() << "places " << toString(*updateDims) << " at " << toString(*indexDims) << " in "
+                         << toString(*dataDims);
+  for (auto [i, size, index, update] : llvm::enumerate(*dataDims, *indexDims, *updateDims)) {
+    // C4: there is one update per index.
+    if (failed(requireEqual(context, *this, index, update, "places updates")))
+      return failure();
+    // C5: indices are not more than the data on the other axes.
+    if (static_cast<int64_t>(i) != *axis && failed(requireLessOrEqual(context, *this, index, size, "places elements")))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ScatterNDOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   const Fact &data = operands[0], &indices = operands[1], &updates = operands[2];
   // C2: updates have the data's element type.

@@ -440,3 +440,36 @@ LogicalResult PadOp::infer(InferContext &context, ArrayRef<Fact> operands, Small
   results.push_back(rankedFact(*dims, element));
   return success();
 }
+
+LogicalResult WindowsOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  // C1: there is one positive number of each kind per windowed axis.
+  size_t count = getKernel().size();
+  auto isPositive = [](int64_t value) { return value > 0; };
+  if (getStrides().size() != count || getDilations().size() != count || !llvm::all_of(getKernel(), isPositive) ||
+      !llvm::all_of(getStrides(), isPositive) || !llvm::all_of(getDilations(), isPositive))
+    return emitOpError() << "has a kernel, strides and dilations that do not go together";
+  std::optional<Dims> dims = dimsOf(context, *this, operands[0]);
+  if (!dims) {
+    results.push_back(unrankedFact(elementTypeOf(operands[0])));
+    return success();
+  }
+  // C2: the axes exist.
+  if (dims->size() < count)
+    return emitOpError() << "takes windows over " << count << " axes of " << toString(*dims);
+  Dims result(ArrayRef(*dims).drop_back(count));
+  for (size_t i = 0; i < count; ++i) {
+    int64_t reach;
+    if (llvm::MulOverflow(getKernel()[i] - 1, getDilations()[i], reach) || reach == INT64_MAX)
+      return emitOpError() << "has windows that are too large";
+    DimAttr size = (*dims)[dims->size() - count + i], whole = dimConstant(getContext(), reach + 1);
+    // C3: a window fits.
+    if (failed(requireLessOrEqual(context, *this, whole, size, "takes windows")))
+      return failure();
+    DimAttr steps = dimFloorDiv(dimSub(size, whole), dimConstant(getContext(), getStrides()[i]));
+    result.push_back(dimAdd(steps, dimConstant(getContext(), 1)));
+  }
+  for (int64_t size : getKernel())
+    result.push_back(dimConstant(getContext(), size));
+  results.push_back(rankedFact(result, elementTypeOf(operands[0])));
+  return success();
+}

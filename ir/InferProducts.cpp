@@ -116,3 +116,22 @@ LogicalResult ConvOp::infer(InferContext &context, ArrayRef<Fact> operands, Smal
   results.push_back(rankedFact(dims, element));
   return success();
 }
+
+LogicalResult DetOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  Type element = elementTypeOf(operands[0]);
+  // C1: elements are floats.
+  if (!isa<FloatType>(element))
+    return emitOpError() << "takes determinants of " << element;
+  std::optional<Dims> dims = dimsOf(context, *this, operands[0]);
+  if (!dims) {
+    results.push_back(unrankedFact(element));
+    return success();
+  }
+  // C2: the matrices are square.
+  if (dims->size() < 2)
+    return emitOpError() << "takes a determinant of " << toString(*dims);
+  if (failed(requireEqual(context, *this, (*dims)[dims->size() - 2], dims->back(), "takes determinants")))
+    return failure();
+  results.push_back(rankedFact(ArrayRef(*dims).drop_back(2), element));
+  return success();
+}

@@ -124,6 +124,37 @@ LogicalResult ArgMaxOp::infer(InferContext &context, ArrayRef<Fact> operands, Sm
   return success();
 }
 
+LogicalResult TopKOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  Type element = elementTypeOf(operands[0]), index = IntegerType::get(getContext(), 64);
+  std::optional<Dims> dims = dimsOf(context, *this, operands[0]);
+  if (!dims) {
+    results.append({unrankedFact(element), unrankedFact(index)});
+    return success();
+  }
+  // C1: the axis exists.
+  FailureOr<int64_t> axis = normalizeAxis(*this, getAxis(), dims->size());
+  if (failed(axis))
+    return failure();
+  DimAttr count = getKAttr();
+  if (!count) {
+    if (!getKValue())
+      return emitOpError() << "does not say how many elements";
+    // C2: there is one count.
+    const std::optional<Content> &content = operands[1].content;
+    if (content && content->size() != 1)
+      return emitOpError() << "has " << content->size() << " counts";
+    count = content ? content->front() : context.runtimeSymbol(*this, "k");
+  }
+  // C3: the axis has as many elements.
+  if (std::optional<int64_t> value = constantValue(count); value && *value < 0)
+    return emitOpError() << "asks for " << *value << " elements";
+  if (failed(requireLessOrEqual(context, *this, count, (*dims)[*axis], "picks elements")))
+    return failure();
+  (*dims)[*axis] = count;
+  results.append({rankedFact(*dims, element), rankedFact(*dims, index)});
+  return success();
+}
+
 //===- Ops that keep their shape
 //------------------------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- KernelOps.td - what a target has to implement -----------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Two levels live here. *Kernels* (map, contract, rows, attend…, cache_append, search_head) say what is computed, each
+// Two levels live here. *Kernels* (map, contract, rows, serial, attend…, cache_append, search_head) say what is computed, each
 // with scalar regions for what was fused around it; regions use `arith`, `math`, `scf` and the scalar ops below.
 // *Programs* say in which order kernels run on which buffers.
 //
@@ -122,6 +122,19 @@ def Kernel_RowMapOp : Kernel_Op<"row_map", [SingleBlockImplicitTerminator<"Yield
   let assemblyFormat = "$output attr-dict-with-keyword $body";
 }
 
+def Kernel_SerialOp : Kernel_KernelOp<"serial", [SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "Items that each run a body with memory: running sums, recurrences, sorts, scatters, and what else is no map";
+  let description = [{
+    Runs the body once per item; arguments: the item (an index below `items`), then one per output, then one per input. Elements of both are
+    read with kernel.load and those of outputs written with kernel.store, in the order of the body; the terminator yields nothing.
+    An output holds nothing defined before it is written. What an item writes no other item reads or writes, so that items may run on
+    any thread and in any order. An output that nobody reads afterwards is scratch memory of the items.
+  }];
+  let arguments = !con(base, (ins Transept_DimAttr:$items));
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`items` $items `shapes` $shapes" # operandsFormat # "attr-dict-with-keyword $body" # typesFormat;
+}
+
 def Kernel_AttendOp : Kernel_KernelOp<"attend"> {
   let summary = "Attention over dense keys and values, online softmax, no score matrix";
   let description = [{
@@ -183,6 +196,11 @@ def Kernel_LoadOp : Kernel_Op<"load", [MemoryEffects<[MemRead]>]> {
   let arguments = (ins AnyType:$source, Variadic<Index>:$indices);
   let results = (outs AnyType:$result);
   let assemblyFormat = "$source `[` $indices `]` attr-dict `:` type($source) `->` type($result)";
+}
+def Kernel_StoreOp : Kernel_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes an element of an output of kernel.serial (a body argument) at an index tuple; indices are in range";
+  let arguments = (ins AnyType:$value, AnyType:$target, Variadic<Index>:$indices);
+  let assemblyFormat = "$value `to` $target `[` $indices `]` attr-dict `:` type($value) `,` type($target)";
 }
 def Kernel_SizeOp : Kernel_Op<"size", [Pure]> {
   let summary = "A size expression as an index value";

@@ -87,6 +87,10 @@ def Transept_ScatterKind : Transept_I32Enum<"ScatterKind", "how scattered update
   I32EnumAttrCase<"Max", 3, "max">, I32EnumAttrCase<"Min", 4, "min">]>;
 def Transept_ScatterKindAttr : EnumAttr<Transept_Dialect, Transept_ScatterKind, "scatter">;
 
+def Transept_CellKind : Transept_I32Enum<"CellKind", "what a recurrent layer computes at a position", [
+  I32EnumAttrCase<"Rnn", 0, "rnn">, I32EnumAttrCase<"Gru", 1, "gru">, I32EnumAttrCase<"Lstm", 2, "lstm">]>;
+def Transept_CellKindAttr : EnumAttr<Transept_Dialect, Transept_CellKind, "cell">;
+
 //===- What every graph op answers ------------------------------------------------------------------------------===//
 
 def Transept_GraphOpInterface : OpInterface<"GraphOp"> {

@@ -146,6 +146,23 @@ def Transept_ConvOp : Transept_PureOp<"conv", "Conv", 11> {
   let assemblyFormat = "$input `,` $weight (`,` $bias^)? attr-dict `:` functional-type(operands, results)";
 }
 
+def Transept_WindowsOp : Transept_PureOp<"windows", "", 1> {
+  let summary = "The windows of the last axes: result[…, o…, k…] = input[…, o * stride + k * dilation…]";
+  let description = [{
+    One entry of `kernel`, `strides` and `dilations` per windowed axis. An axis of size s has floordiv(s - reach, stride) + 1 windows,
+    where reach = (kernel - 1) * dilation + 1. Pooling is a reduction of the kernel axes; padding comes before.
+  }];
+  let arguments = (ins AnyTensor:$input, DenseI64ArrayAttr:$kernel, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_DetOp : Transept_PureOp<"det", "Det", 11> {
+  let summary = "Determinants of the square matrices in the last two axes";
+  let arguments = (ins AnyTensor:$input);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+
 //===- Along rows -------------------------------------------------------------------------------------------------===//
 
 def Transept_ReduceOp : Transept_PureOp<"reduce", "", 18> {
@@ -176,10 +193,38 @@ def Transept_LayerNormOp : Transept_PureOp<"layer_norm", "", 17, [AttrSizedOpera
   let assemblyFormat = "$input (`scale` `(` $scale^ `)`)? (`bias` `(` $bias^ `)`)? attr-dict `:` functional-type(operands, results)";
 }
 def Transept_CumSumOp : Transept_PureOp<"cumsum", "CumSum", 14> {
-  let summary = "Running sum along an axis";
-  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axisValue, OptionalAttr<I64Attr>:$axis, BoolAttr:$exclusive, BoolAttr:$reverse);
+  let summary = "Running sum, or with `product` running product, along an axis";
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$axisValue, OptionalAttr<I64Attr>:$axis, BoolAttr:$exclusive, BoolAttr:$reverse,
+                       UnitAttr:$product);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$input (`,` $axisValue^)? attr-dict `:` functional-type(operands, results)";
+}
+
+def Transept_TopKOp : Transept_PureOp<"top_k", "TopK", 11> {
+  let summary = "The `k` largest (or smallest) elements along `axis` in order, and their indices; among equals the lower index first";
+  let description = [{ NaN counts as larger than every number. Resolved: `k` instead of the operand. Indices are i64. }];
+  let arguments = (ins AnyTensor:$input, Optional<AnyTensor>:$kValue, OptionalAttr<Transept_DimAttr>:$k, I64Attr:$axis, BoolAttr:$largest);
+  let results = (outs AnyTensor:$values, AnyTensor:$indices);
+  let assemblyFormat = "$input (`,` $kValue^)? attr-dict `:` functional-type(operands, results)";
+}
+def Transept_RecurrentOp : Transept_PureOp<"recurrent", "", 14, [AttrSizedOperandSegments]> {
+  let summary = "One direction of a recurrent layer (simple, GRU or LSTM) over the leading axis";
+  let description = [{
+    input [T, B, G * H]: what the positions contribute to the G gates, biases included (G = 1, 3 or 4; gates in the order of ONNX: h, zrh, iofc);
+    weight [H, G * H]: what the hidden state contributes. `lengths` [B] (integers): positions from there on are not visited and give 0.
+    `hidden` and `cell` [B, H]: the state before the first position, 0 where absent. `peephole` [3 * H] (LSTM; iof). `hiddenBias` [H] (GRU
+    with `linearBeforeReset`): added to the product of state and weight before the reset gate scales it. With `reverse`, positions are visited
+    from the last to the first. `activations`: of ONNX's names, f, g and h in this order, with their `alpha` and `beta`; `clip` (0: none) limits
+    what the gates take into them. `coupled`: the forget gate is 1 - input gate.
+    Results: hidden states [T, B, H], the last one [B, H], and for an LSTM the last cell state [B, H].
+  }];
+  let arguments = (ins AnyTensor:$input, AnyTensor:$weight, Optional<AnyTensor>:$lengths, Optional<AnyTensor>:$hidden, Optional<AnyTensor>:$cell,
+                       Optional<AnyTensor>:$peephole, Optional<AnyTensor>:$hiddenBias, Transept_CellKindAttr:$kind, StrArrayAttr:$activations,
+                       DenseF32ArrayAttr:$alpha, DenseF32ArrayAttr:$beta, F32Attr:$clip, UnitAttr:$reverse, UnitAttr:$linearBeforeReset,
+                       UnitAttr:$coupled);
+  let results = (outs AnyTensor:$result, AnyTensor:$lastHidden, Optional<AnyTensor>:$lastCell);
+  let assemblyFormat = [{ $kind $input `,` $weight (`lengths` `(` $lengths^ `)`)? (`hidden` `(` $hidden^ `)`)? (`cell` `(` $cell^ `)`)?
+    (`peephole` `(` $peephole^ `)`)? (`hidden_bias` `(` $hiddenBias^ `)`)? attr-dict `:` functional-type(operands, results) }];
 }
 
 //===- Movement of elements ---------------------------------------------------------------------------------------===//
@@ -268,6 +313,12 @@ def Transept_GatherNDOp : Transept_PureOp<"gather_nd", "GatherND", 13> {
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$data `,` $indices attr-dict `:` functional-type(operands, results)";
 }
+def Transept_ScatterElementsOp : Transept_PureOp<"scatter_elements", "ScatterElements", 18> {
+  let summary = "A copy of `data` where element i… with `axis` replaced by indices[i…] is combined with updates[i…], in order";
+  let arguments = (ins AnyTensor:$data, AnyTensor:$indices, AnyTensor:$updates, I64Attr:$axis, Transept_ScatterKindAttr:$reduction);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$reduction $data `,` $indices `,` $updates attr-dict `:` functional-type(operands, results)";
+}
 def Transept_ScatterNDOp : Transept_PureOp<"scatter_nd", "ScatterND", 18> {
   let summary = "A copy of `data` with slices at index tuples updated";
   let arguments = (ins AnyTensor:$data, AnyTensor:$indices, AnyTensor:$updates, Transept_ScatterKindAttr:$reduction);
@@ -323,7 +374,7 @@ def Transept_AttentionOp : Transept_PureOp<"attention", "", 23, [AttrSizedOperan
   let description = [{
     query [B, T, H, D], key [B, S, Hk, D], value [B, S, Hk, Dv]; H is a multiple of Hk. Result [B, T, H, Dv].
     Key j is visible to query i iff `causal` is absent or j <= i + causalOffset, and keyMask [B, S] (absent: all) is non-zero.
-    `bias` (float) is broadcast to [B, H, T, S] and added to the scaled product; values of -1e4 and below count as exclusion when
+    With `softcap`, the scaled product x becomes softcap * tanh(x / softcap). `bias` (float) is broadcast to [B, H, T, S] and added to it; values of -1e4 and below count as exclusion when
     they come from a mask. `mask` is a boolean broadcast to [B, H, T, S], true = visible, for masks that are no product of the above.
     Weights are a softmax over visible keys only; `emptyRow` says what a query without visible keys gives.
     `probabilities`, where asked for, is [B, H, T, S].

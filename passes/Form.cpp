@@ -28,11 +28,11 @@ LogicalResult transept::formOp(FormContext &f, Operation *op) {
       return emitUnsupported(op) << "has elements of type " << type.getElementType();
   }
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ConstantOp, WeightOp, FillOp, RangeOp, DimValueOp, LinearOp, MatMulOp, MatMulIntegerOp, ConvOp, ReduceOp,
-            ArgMaxOp, CumSumOp, SoftmaxOp, LayerNormOp, ReshapeOp, TransposeOp, BroadcastOp, TileOp, SliceOp, ConcatOp,
-            PadOp, TriluOp, GatherOp, GatherElementsOp, GatherNDOp, ScatterNDOp, AttentionOp, StateOp, ExportOp,
-            CacheAppendOp, CacheAttentionOp, CrossAttentionOp, SearchHeadOp, IfOp>(
-          [&](auto typed) { return form(f, typed); })
+      .Case<ConstantOp, WeightOp, FillOp, RangeOp, DimValueOp, LinearOp, MatMulOp, MatMulIntegerOp, ConvOp, DetOp,
+            ReduceOp, ArgMaxOp, CumSumOp, TopKOp, RecurrentOp, SoftmaxOp, LayerNormOp, ReshapeOp, TransposeOp,
+            BroadcastOp, TileOp, SliceOp, ConcatOp, PadOp, TriluOp, WindowsOp, GatherOp, GatherElementsOp, GatherNDOp,
+            ScatterElementsOp, ScatterNDOp, AttentionOp, StateOp, ExportOp, CacheAppendOp, CacheAttentionOp,
+            CrossAttentionOp, SearchHeadOp, IfOp>([&](auto typed) { return form(f, typed); })
       .Default([&](Operation *other) -> LogicalResult {
         if (other->hasTrait<transept::Elementwise>())
           return formElementwise(f, other);

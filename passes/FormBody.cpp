@@ -88,6 +88,10 @@ Value Body::narrow(Value scalar, Type elementType) {
   return type == scalar.getType() ? scalar : create<arith::TruncFOp>(type, scalar);
 }
 
+void Body::store(Value value, Value target, ValueRange indices) {
+  create<kernel::StoreOp>(narrow(value, kernel::elementTypeOf(target.getType())), target, indices);
+}
+
 //===- Arithmetic
 //----------------------------------------------------------------------------------------------------===//
 
@@ -196,6 +200,21 @@ Value Body::accumulate(Value size, Value initial, function_ref<Value(Body &, Val
   return forEach(size, {initial}, [&](Body &inner, Value i, ValueRange carried) -> SmallVector<Value> {
     return {step(inner, i, carried.front())};
   })[0];
+}
+
+void Body::repeat(Value size, function_ref<void(Body &, Value)> step) {
+  forEach(size, {}, [&](Body &inner, Value i, ValueRange) -> SmallVector<Value> {
+    step(inner, i);
+    return {};
+  });
+}
+
+void Body::when(Value condition, function_ref<void(Body &)> content) {
+  create<scf::IfOp>(condition, [content](OpBuilder &builder, Location loc) {
+    Body inner(loc, builder);
+    content(inner);
+    inner.create<scf::YieldOp>();
+  });
 }
 
 Value Body::choose(Value condition, function_ref<Value(Body &)> onTrue, function_ref<Value(Body &)> onFalse) {

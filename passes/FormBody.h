@@ -46,6 +46,9 @@ public:
   /// Rounds a value of the compute type to what an element of `elementType` holds.
   Value narrow(Value scalar, Type elementType);
 
+  /// Writes a value of the compute type to an output of a kernel.serial.
+  void store(Value value, Value target, ValueRange indices);
+
   Value add(Value lhs, Value rhs);
   Value sub(Value lhs, Value rhs);
   Value mul(Value lhs, Value rhs);
@@ -72,6 +75,9 @@ public:
   SmallVector<Value> forEach(Value size, ArrayRef<Value> initial, LoopStep step);
   /// The same with one value.
   Value accumulate(Value size, Value initial, function_ref<Value(Body &, Value i, Value carried)> step);
+  /// The same without values: for what `step` stores.
+  void repeat(Value size, function_ref<void(Body &, Value i)> step);
+  void when(Value condition, function_ref<void(Body &)> content);
   /// A conditional value.
   Value choose(Value condition, function_ref<Value(Body &)> onTrue, function_ref<Value(Body &)> onFalse);
 

@@ -142,6 +142,30 @@ Value FormContext::rows(Location loc, DimAttr rowCount, DimAttr length, ArrayRef
   return op.getResult(0);
 }
 
+SmallVector<Value> FormContext::serial(Location loc, DimAttr items, ArrayRef<Value> inputs, ArrayRef<Output> outputs,
+                                       SerialBody body) {
+  SmallVector<Type> types;
+  SmallVector<DimsAttr> outputShapes;
+  for (const Output &output : outputs) {
+    types.push_back(plainType(output.dims, output.elementType));
+    outputShapes.push_back(dims(output.dims));
+  }
+  auto op =
+      builder.create<kernel::SerialOp>(loc, types, inputs, ValueRange{}, Value(), shapes(inputs, outputShapes), items);
+  Block *block = builder.createBlock(&op.getBody());
+  block->addArgument(builder.getIndexType(), loc);
+  for (Type type : types)
+    block->addArgument(type, loc);
+  for (Value input : inputs)
+    block->addArgument(input.getType(), loc);
+  Body b(loc, builder);
+  ValueRange tensors = block->getArguments().drop_front();
+  body(b, block->getArgument(0), tensors.take_front(types.size()), tensors.drop_front(types.size()));
+  b.create<kernel::YieldOp>();
+  builder.setInsertionPointAfter(op);
+  return SmallVector<Value>(op.getResults());
+}
+
 Value transept::rowReduce(Body &b, StringRef kind, Type type, RowStep step) {
   auto op = b.create<kernel::RowReduceOp>(type, kind);
   OpBuilder::InsertionGuard guard(b);

@@ -65,6 +65,15 @@ public:
   Value rows(Location loc, DimAttr rowCount, DimAttr length, ArrayRef<Value> inputs, Type elementType, bool mapped,
              RowsBody body);
 
+  struct Output {
+    SmallVector<DimAttr> dims;
+    Type elementType;
+  };
+  using SerialBody = function_ref<void(Body &, Value item, ValueRange outputs, ValueRange sources)>;
+  /// A kernel.serial; what an item's body does not store stays undefined.
+  SmallVector<Value> serial(Location loc, DimAttr items, ArrayRef<Value> inputs, ArrayRef<Output> outputs,
+                            SerialBody body);
+
   Value view(Location loc, Value source, ArrayRef<DimAttr> dims);
   /// The tensor under leading dims flattened to one and its last dim: [rows, N].
   Value viewAsRows(Location loc, Value source);

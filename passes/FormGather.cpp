@@ -7,9 +7,7 @@
 using namespace mlir;
 using namespace mlir::transept;
 
-/// The index into an axis of size `dim` that an element of an index tensor means: negative ones count from the end,
-/// others out of range are clamped and reported.
-static Value checkedIndex(Body &b, Operation *op, Value element, Type elementType, DimAttr dim) {
+Value transept::checkedIndex(Body &b, Operation *op, Value element, Type elementType, DimAttr dim) {
   Value given = b.toIndex(element, elementType), size = b.size(dim);
   Value fromStart = given;
   if (!isUnsigned(elementType))
@@ -53,8 +51,7 @@ LogicalResult transept::form(FormContext &f, GatherElementsOp op) {
   return success();
 }
 
-/// The length of the index tuples held in the last axis of an index tensor, or a failure.
-static FailureOr<int64_t> tupleLength(Operation *op, Value indexTensor, size_t limit) {
+FailureOr<int64_t> transept::tupleLength(Operation *op, Value indexTensor, size_t limit) {
   ArrayRef<DimAttr> dims = shapeOf(indexTensor).getDims();
   std::optional<int64_t> length = dims.empty() ? std::nullopt : constantValue(dims.back());
   if (!length || *length < 0 || static_cast<size_t>(*length) > limit)
@@ -82,58 +79,6 @@ LogicalResult transept::form(FormContext &f, GatherNDOp op) {
                        }
                        llvm::append_range(read, at.drop_front(indexRank - 1));
                        return b.loadWide(sources[0], read);
-                     }));
-  return success();
-}
-
-static Value combine(Body &b, ScatterKind kind, Value old, Value update, Type type) {
-  bool isFloat = isa<FloatType>(old.getType());
-  switch (kind) {
-  case ScatterKind::Replace:
-    return update;
-  case ScatterKind::Add:
-    return b.add(old, update);
-  case ScatterKind::Mul:
-    return b.mul(old, update);
-  case ScatterKind::Max:
-    if (isFloat)
-      return b.create<arith::MaximumFOp>(old, update);
-    return b.select(b.less(old, update, isUnsigned(type)), update, old);
-  case ScatterKind::Min:
-    if (isFloat)
-      return b.create<arith::MinimumFOp>(old, update);
-    return b.select(b.less(update, old, isUnsigned(type)), update, old);
-  }
-  return update;
-}
-
-/// Every element looks through all updates, in their order, for those that hit it.
-LogicalResult transept::form(FormContext &f, ScatterNDOp op) {
-  Value data = f.tensor(op.getData()), indexTensor = f.tensor(op.getIndices()), updates = f.tensor(op.getUpdates());
-  ArrayRef<DimAttr> dims = shapeOf(data).getDims(), indexDims = shapeOf(indexTensor).getDims();
-  FailureOr<int64_t> length = tupleLength(op, indexTensor, dims.size());
-  if (failed(length))
-    return failure();
-  ArrayRef<DimAttr> tuples = indexDims.drop_back();
-  Type type = graphElementType(op);
-  f.define(op, f.map(op.getLoc(), graphDims(op), {data, indexTensor, updates}, type,
-                     [&](Body &b, ValueRange at, ValueRange sources) {
-                       Value count = b.size(elementCount(f.context(), tuples));
-                       return b.accumulate(count, b.loadWide(sources[0], at), [&](Body &inner, Value u, Value value) {
-                         SmallVector<Value> tuple = inner.delinearize(u, tuples), update(tuple);
-                         tuple.emplace_back();
-                         Value hit = inner.boolean(true);
-                         for (int64_t j = 0; j < *length; ++j) {
-                           tuple.back() = inner.index(j);
-                           Value index = checkedIndex(inner, op, inner.load(sources[1], tuple),
-                                                      graphElementType(op.getIndices()), dims[j]);
-                           hit = inner.both(hit, inner.equal(index, at[j]));
-                         }
-                         llvm::append_range(update, at.drop_front(*length));
-                         Value changed =
-                             combine(inner, op.getReduction(), value, inner.loadWide(sources[2], update), type);
-                         return inner.select(hit, changed, value);
-                       });
                      }));
   return success();
 }

@@ -14,6 +14,8 @@ static std::pair<unsigned, unsigned> argumentLayout(Operation *op) {
     return {map.getDomain().size(), 0};
   if (isa<kernel::RowsOp>(op))
     return {1, 0};
+  if (isa<kernel::SerialOp>(op))
+    return {1 + op->getNumResults(), 0};
   return {3, 2}; // contract: row, column, value; x and matrix have none
 }
 
@@ -44,8 +46,9 @@ SmallVector<kernel::LoadOp> transept::loadsOf(Operation *op, unsigned input) {
 }
 
 static MutableOperandRange inputsMutable(Operation *op) {
-  return llvm::TypeSwitch<Operation *, MutableOperandRange>(op).Case<kernel::MapOp, kernel::RowsOp, kernel::ContractOp>(
-      [](auto typed) { return typed.getInputsMutable(); });
+  return llvm::TypeSwitch<Operation *, MutableOperandRange>(op)
+      .Case<kernel::MapOp, kernel::RowsOp, kernel::ContractOp, kernel::SerialOp>(
+          [](auto typed) { return typed.getInputsMutable(); });
 }
 
 /// Shapes of the current inputs, then those of the outputs as they were.

@@ -47,6 +47,8 @@ DimAttr LiveRows::leadingDim(Operation *op) {
 }
 
 bool LiveRows::readsSameRow(Operation *op, unsigned input) {
+  if (isa<kernel::SerialOp>(op))
+    return false;
   if (!isReadByLoads(op, input))
     return true;
   if (isa<kernel::MapOp>(op) && leadingDim(op) != rows)

@@ -184,3 +184,16 @@ LogicalResult transept::form(FormContext &f, TriluOp op) {
                      }));
   return success();
 }
+
+LogicalResult transept::form(FormContext &f, WindowsOp op) {
+  size_t spatial = op.getKernel().size(), leading = graphDims(op).size() - 2 * spatial;
+  f.define(op, formIndexed(f, op, f.tensor(op.getInput()), [&](Body &b, ValueRange indices) {
+             SmallVector<Value> at(indices.take_front(leading));
+             for (size_t i = 0; i < spatial; ++i) {
+               Value first = b.mul(indices[leading + i], b.index(op.getStrides()[i]));
+               at.push_back(b.add(first, b.mul(indices[leading + spatial + i], b.index(op.getDilations()[i]))));
+             }
+             return at;
+           }));
+  return success();
+}

@@ -22,10 +22,13 @@ LogicalResult form(FormContext &f, LinearOp op);
 LogicalResult form(FormContext &f, MatMulOp op);
 LogicalResult form(FormContext &f, MatMulIntegerOp op);
 LogicalResult form(FormContext &f, ConvOp op);
+LogicalResult form(FormContext &f, DetOp op);
 
 LogicalResult form(FormContext &f, ReduceOp op);
 LogicalResult form(FormContext &f, ArgMaxOp op);
 LogicalResult form(FormContext &f, CumSumOp op);
+LogicalResult form(FormContext &f, TopKOp op);
+LogicalResult form(FormContext &f, RecurrentOp op);
 LogicalResult form(FormContext &f, SoftmaxOp op);
 LogicalResult form(FormContext &f, LayerNormOp op);
 
@@ -37,10 +40,12 @@ LogicalResult form(FormContext &f, SliceOp op);
 LogicalResult form(FormContext &f, ConcatOp op);
 LogicalResult form(FormContext &f, PadOp op);
 LogicalResult form(FormContext &f, TriluOp op);
+LogicalResult form(FormContext &f, WindowsOp op);
 
 LogicalResult form(FormContext &f, GatherOp op);
 LogicalResult form(FormContext &f, GatherElementsOp op);
 LogicalResult form(FormContext &f, GatherNDOp op);
+LogicalResult form(FormContext &f, ScatterElementsOp op);
 LogicalResult form(FormContext &f, ScatterNDOp op);
 
 LogicalResult form(FormContext &f, IfOp op);
@@ -60,6 +65,11 @@ Type graphElementType(Value value);
 inline int64_t axisFromFront(int64_t axis, int64_t rank) { return axis < 0 ? axis + rank : axis; }
 /// The indices at which a tensor of `dims`, broadcast to `result` (aligned at the last axis), is read.
 SmallVector<Value> broadcastIndices(Body &b, ValueRange indices, ArrayRef<DimAttr> dims, ArrayRef<DimAttr> result);
+/// The index into an axis of size `dim` that an element of an index tensor means: negative ones count from the end,
+/// others out of range are clamped and reported.
+Value checkedIndex(Body &b, Operation *op, Value element, Type elementType, DimAttr dim);
+/// The length of the index tuples held in the last axis of an index tensor, or a failure.
+FailureOr<int64_t> tupleLength(Operation *op, Value indexTensor, size_t limit);
 /// Axis i of the result is axis `permutation[i]` of the tensor.
 Value formTranspose(FormContext &f, Location loc, Value tensor, ArrayRef<int64_t> permutation);
 /// The number every element of a constant has, if it is one and they are all equal.

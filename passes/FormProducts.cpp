@@ -2,6 +2,7 @@
 //-------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/FormOps.h"
 
 using namespace mlir;
@@ -156,5 +157,55 @@ LogicalResult transept::form(FormContext &f, MatMulIntegerOp op) {
   Value lhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getLhs()), zeroPoint(op.getLhsZeroPoint()), true);
   Value rhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getRhs()), zeroPoint(op.getRhsZeroPoint()), false);
   f.define(op, formProduct(f, op, lhs, rhs, /*transposed=*/false));
+  return success();
+}
+
+/// Elimination with the largest remaining element of a column as pivot.
+LogicalResult transept::form(FormContext &f, DetOp op) {
+  Value input = f.tensor(op.getInput());
+  ArrayRef<DimAttr> dims = shapeOf(input).getDims();
+  DimAttr count = elementCount(f.context(), dims.drop_back(2)), n = dims.back();
+  Type type = graphElementType(op), wide = computeType(type);
+  auto body = [&](Body &b, Value item, ValueRange outputs, ValueRange sources) {
+    Value size = b.size(n), matrix = outputs[1];
+    b.repeat(size, [&](Body &inner, Value i) {
+      inner.repeat(size, [&](Body &deeper, Value j) {
+        deeper.store(deeper.loadWide(sources[0], {item, i, j}), matrix, {item, i, j});
+      });
+    });
+    Value det = b.accumulate(size, b.number(wide, 1), [&](Body &inner, Value k, Value product) -> Value {
+      Value below = inner.sub(size, k);
+      auto magnitude = [&](Body &deeper, Value row) -> Value {
+        return deeper.create<math::AbsFOp>(deeper.load(matrix, {item, row, k}));
+      };
+      Value pivot = inner.accumulate(below, k, [&](Body &deeper, Value offset, Value best) {
+        Value row = deeper.add(k, offset);
+        return deeper.select(deeper.less(magnitude(deeper, best), magnitude(deeper, row)), row, best);
+      });
+      inner.repeat(size, [&](Body &deeper, Value j) {
+        Value upper = deeper.load(matrix, {item, k, j}), lower = deeper.load(matrix, {item, pivot, j});
+        deeper.store(lower, matrix, {item, k, j});
+        deeper.store(upper, matrix, {item, pivot, j});
+      });
+      Value top = inner.load(matrix, {item, k, k}), zero = inner.number(wide, 0);
+      inner.when(inner.different(top, zero), [&](Body &deeper) {
+        deeper.repeat(deeper.sub(below, deeper.index(1)), [&](Body &rows, Value offset) {
+          Value row = rows.add(rows.add(k, offset), rows.index(1));
+          Value factor = rows.create<arith::DivFOp>(rows.load(matrix, {item, row, k}), top);
+          rows.repeat(size, [&](Body &columns, Value j) {
+            Value less = columns.mul(factor, columns.load(matrix, {item, k, j}));
+            columns.store(columns.sub(columns.load(matrix, {item, row, j}), less), matrix, {item, row, j});
+          });
+        });
+      });
+      Value signedTop = inner.select(inner.equal(pivot, k), top, inner.sub(zero, top));
+      return inner.mul(product, signedTop);
+    });
+    b.store(det, outputs[0], {item});
+  };
+  Value result = f.serial(op.getLoc(), count, {f.view(op.getLoc(), input, {count, n, n})},
+                          {{{count}, type}, {{count, n, n}, wide}}, body)
+                     .front();
+  f.define(op, f.view(op.getLoc(), result, graphDims(op)));
   return success();
 }

@@ -242,23 +242,29 @@ LogicalResult transept::form(FormContext &f, ArgMaxOp op) {
   return success();
 }
 
+/// Every line along the axis is one item.
 LogicalResult transept::form(FormContext &f, CumSumOp op) {
   if (op.getAxisValue() || !op.getAxis())
     return emitUnresolved(op);
-  SmallVector<DimAttr> dims = graphDims(op);
+  SmallVector<DimAttr> dims = graphDims(op), lines(dims);
   size_t axis = axisFromFront(*op.getAxis(), dims.size());
+  lines.erase(lines.begin() + axis);
   Type type = graphElementType(op);
-  f.define(op,
-           f.map(op.getLoc(), dims, {f.tensor(op.getInput())}, type, [&](Body &b, ValueRange at, ValueRange sources) {
-             Value size = b.size(dims[axis]), position = at[axis];
-             // How many elements are before this one in the direction of the sum.
-             Value before = op.getReverse() ? b.sub(b.sub(size, b.index(1)), position) : position;
-             Value count = op.getExclusive() ? before : b.add(before, b.index(1));
-             return b.accumulate(count, b.integer(computeType(type), 0), [&](Body &inner, Value i, Value sum) {
-               SmallVector<Value> read(at);
-               read[axis] = op.getReverse() ? inner.sub(inner.sub(size, inner.index(1)), i) : i;
-               return inner.add(sum, inner.loadWide(sources[0], read));
-             });
-           }));
+  auto body = [&](Body &b, Value item, ValueRange outputs, ValueRange sources) {
+    SmallVector<Value> at = b.delinearize(item, lines);
+    at.insert(at.begin() + axis, Value());
+    Value size = b.size(dims[axis]);
+    Value first = b.integer(computeType(type), op.getProduct() ? 1 : 0);
+    b.accumulate(size, first, [&](Body &inner, Value i, Value sum) {
+      at[axis] = op.getReverse() ? inner.sub(inner.sub(size, inner.index(1)), i) : i;
+      Value element = inner.loadWide(sources[0], at);
+      Value next = op.getProduct() ? inner.mul(sum, element) : inner.add(sum, element);
+      inner.store(op.getExclusive() ? sum : next, outputs[0], at);
+      return next;
+    });
+  };
+  f.define(
+      op,
+      f.serial(op.getLoc(), elementCount(f.context(), lines), {f.tensor(op.getInput())}, {{dims, type}}, body).front());
   return success();
 }

@@ -20,6 +20,7 @@ bool isShapeOperand(OpOperand &operand) {
       .Case([&](UnsqueezeOp op) { return operand.getOperandNumber() == 1; })
       .Case([&](ReduceOp op) { return operand.getOperandNumber() == 1; })
       .Case([&](CumSumOp op) { return operand.getOperandNumber() == 1; })
+      .Case([&](TopKOp op) { return operand.getOperandNumber() == 1; })
       .Case([&](SliceOp op) { return operand.getOperandNumber() > 0; })
       .Case([&](PadOp op) { return value == op.getPadsValue() || value == op.getAxesValue(); })
       .Case([&](RangeOp op) { return true; })

@@ -48,6 +48,8 @@ public:
       resolveReduce(reduce);
     else if (auto cumsum = dyn_cast<CumSumOp>(op))
       resolveCumSum(cumsum);
+    else if (auto topK = dyn_cast<TopKOp>(op))
+      resolveTopK(topK);
     else if (auto trilu = dyn_cast<TriluOp>(op))
       resolveTrilu(trilu);
   }
@@ -232,6 +234,13 @@ private:
       return;
     op.setAxisAttr(builder.getI64IntegerAttr(*axis < 0 ? *axis + input.getRank() : *axis));
     op.getAxisValueMutable().clear();
+  }
+
+  void resolveTopK(TopKOp op) {
+    if (!knownContent(op.getKValue()))
+      return;
+    op.setKAttr(fact(op.getKValue()).content->front());
+    op.getKValueMutable().clear();
   }
 
   void resolveTrilu(TriluOp op) {

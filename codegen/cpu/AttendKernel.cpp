@@ -189,22 +189,22 @@ private:
     });
   }
 
-  /// Scale, bias, cap and visibility of the keys j … j + 15 for query i.
+  /// Scale, cap, bias and visibility of the keys j … j + 15 for query i.
   Value scoreOfKeys(Value raw, Value i, Value j, Value position) {
     Value shown, score = e.mul(raw, e.number(vf32, op.getScale().convertToFloat()));
     auto also = [&](Value condition) {
       shown = shown ? e.b.create<arith::AndIOp>(e.loc, shown, condition).getResult() : condition;
     };
+    if (double cap = op.getSoftcap().convertToFloat(); cap > 0) {
+      Num capped{e, emitTanh(e, (Num{e, score} / Num{e, e.number(vf32, cap)}).v)};
+      score = (capped * cap).v;
+    }
     if (bias) {
       Type element = elementOf(*bias);
       Value value = loadBroadcast(*bias, i, j);
       value = emitTruncateOrExtend(value, element);
       score = e.add(score, value);
       also(e.compare(arith::CmpFPredicate::UGT, value, e.number(vf32, exclusion)));
-    }
-    if (double cap = op.getSoftcap().convertToFloat(); cap > 0) {
-      Num capped{e, emitTanh(e, (Num{e, score} / Num{e, e.number(vf32, cap)}).v)};
-      score = (capped * cap).v;
     }
     if (op.getCausalOffset()) {
       Value last = e.add(i, e.dim(*op.getCausalOffset()));

@@ -140,6 +140,10 @@ LogicalResult Body::emit(Operation &op, IRMapping &values, bool vector) {
     values.map(load.getResult(), emitLoad(load, values, vector));
     return success();
   }
+  if (auto store = dyn_cast<StoreOp>(op)) {
+    e.store(values.lookup(store.getValue()), elementPointer(store.getTarget(), store.getIndices(), values));
+    return success();
+  }
   if (auto size = dyn_cast<SizeOp>(op)) {
     values.map(size.getResult(), e.dim(size.getDim()));
     return success();
@@ -202,14 +206,19 @@ LogicalResult Body::emitNested(Operation &op, IRMapping &values) {
   return success();
 }
 
-Value Body::emitLoad(LoadOp op, IRMapping &values, bool vector) {
-  const Buffer &buffer = buffers.find(op.getSource())->second;
+Value Body::elementPointer(Value tensor, ValueRange indices, IRMapping &values) {
+  const Buffer &buffer = buffers.find(tensor)->second;
   Value position = e.index(0);
-  for (auto [index, dim] : llvm::zip(op.getIndices(), buffer.shape.getDims()))
+  for (auto [index, dim] : llvm::zip(indices, buffer.shape.getDims()))
     position = e.add(e.mul(position, e.dim(dim)), values.lookup(index));
-  Value pointer = e.pointer(buffer.pointer, position, buffer.element);
+  return e.pointer(buffer.pointer, position, buffer.element);
+}
+
+Value Body::emitLoad(LoadOp op, IRMapping &values, bool vector) {
+  Type element = e.carriedType(buffers.find(op.getSource())->second.element);
   bool adjacent = vector && laneOf(op.getResult()) == Lane::Vector;
-  return e.load(pointer, adjacent ? Type(e.vectorOf(e.carriedType(buffer.element))) : e.carriedType(buffer.element));
+  return e.load(elementPointer(op.getSource(), op.getIndices(), values),
+                adjacent ? Type(e.vectorOf(element)) : element);
 }
 
 Value Body::emitBounded(BoundedOp op, IRMapping &values) {

@@ -54,6 +54,7 @@ private:
   LogicalResult emitRest(IRMapping &values, bool vector, SmallVectorImpl<Value> &yielded);
   LogicalResult emit(Operation &op, IRMapping &values, bool vector);
   LogicalResult emitNested(Operation &op, IRMapping &values);
+  Value elementPointer(Value tensor, ValueRange indices, IRMapping &values);
   Value emitLoad(LoadOp op, IRMapping &values, bool vector);
   Value emitBounded(BoundedOp op, IRMapping &values);
   /// The value of a scalar operand in all lanes.

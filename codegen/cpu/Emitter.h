@@ -133,6 +133,7 @@ private:
 LogicalResult emitMap(Emitter &emitter, MapOp op);
 LogicalResult emitContract(Emitter &emitter, ContractOp op);
 LogicalResult emitRows(Emitter &emitter, RowsOp op);
+LogicalResult emitSerial(Emitter &emitter, SerialOp op);
 LogicalResult emitAttend(Emitter &emitter, AttendOp op);
 LogicalResult emitAttendCache(Emitter &emitter, AttendCacheOp op);
 LogicalResult emitAttendSource(Emitter &emitter, AttendSourceOp op);

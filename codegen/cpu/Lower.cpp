@@ -40,6 +40,7 @@ static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, const CpuLevel 
           .Case([&](MapOp op) { return emitMap(emitter, op); })
           .Case([&](ContractOp op) { return emitContract(emitter, op); })
           .Case([&](RowsOp op) { return emitRows(emitter, op); })
+          .Case([&](SerialOp op) { return emitSerial(emitter, op); })
           .Case([&](AttendOp op) { return emitAttend(emitter, op); })
           .Case([&](AttendCacheOp op) { return emitAttendCache(emitter, op); })
           .Case([&](AttendSourceOp op) { return emitAttendSource(emitter, op); })

@@ -56,6 +56,8 @@ Work workOf(ContractOp op) {
 
 Work workOf(RowsOp op) { return {op.getRows(), dimConstant(op.getContext(), 0)}; }
 
+Work workOf(SerialOp op) { return {op.getItems(), dimConstant(op.getContext(), 0)}; }
+
 Work workOf(AttendOp op) {
   KernelOp kernel = cast<KernelOp>(op.getOperation());
   ArrayRef<DimAttr> query = shapeOf(kernel, 0).getDims(), value = shapeOf(kernel, 2).getDims();
@@ -97,11 +99,11 @@ LogicalResult kernel::scheduleCpu(ModuleOp module) {
     Operation &kernel = body.front();
     if (auto map = dyn_cast<MapOp>(kernel))
       mergeMapDimensions(map);
-    Work work =
-        TypeSwitch<Operation *, Work>(&kernel)
-            .Case<MapOp, ContractOp, RowsOp, AttendOp, CacheAppendOp, SearchHeadOp>([](auto op) { return workOf(op); })
-            .Case<AttendCacheOp, AttendSourceOp>([](auto op) { return workOfRowAttention(op); })
-            .Default([](Operation *) { return Work(); });
+    Work work = TypeSwitch<Operation *, Work>(&kernel)
+                    .Case<MapOp, ContractOp, RowsOp, SerialOp, AttendOp, CacheAppendOp, SearchHeadOp>(
+                        [](auto op) { return workOf(op); })
+                    .Case<AttendCacheOp, AttendSourceOp>([](auto op) { return workOfRowAttention(op); })
+                    .Default([](Operation *) { return Work(); });
     if (!work.items)
       return kernel.emitOpError("is no kernel that processors implement");
     func.setItemsAttr(work.items);

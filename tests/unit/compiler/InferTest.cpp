@@ -521,4 +521,88 @@ TEST_F(InferTest, AxisBehaviours) {
   EXPECT_EQ(behaviour(x, triangle, 0, 0), pointwise(0));
 }
 
+//===- Sorting, scattering, windows, recurrences ------------------------------------------------------------------===//
+
+TEST_F(InferTest, TopK) {
+  const std::string x = "tensor<?x5xf32, #transept.dims<[batch, 5]>>";
+  auto topK = [&](const std::string &attributes) {
+    return inferShape(x, "%v, %i = transept.top_k %x {largest = true, " + attributes + "} : (" + x +
+                             ") -> (tensor<*xf32>, tensor<*xi64>)");
+  };
+  EXPECT_EQ(topK("axis = -1 : i64, k = #transept.dim<3>").dims, "[batch, 3]");
+  EXPECT_EQ(topK("axis = 0 : i64, k = #transept.dim<3>").guards.size(), 1u);
+  EXPECT_NE(topK("axis = 2 : i64, k = #transept.dim<3>").error, ""); // C1
+  Inferred counts = infer("%x: " + x, "%k = transept.constant dense<[1, 2]> : tensor<2xi64>\n"
+                                      "%v, %i = transept.top_k %x, %k {largest = true, axis = 1 : i64} : (" +
+                                          x + ", tensor<2xi64>) -> (tensor<*xf32>, tensor<*xi64>)");
+  EXPECT_NE(counts.error.find("has 2 counts"), std::string::npos) << counts.error; // C2
+  EXPECT_NE(topK("axis = 1 : i64, k = #transept.dim<6>").error, "");               // C3
+}
+
+TEST_F(InferTest, ScatterElements) {
+  auto scatter = [&](const std::string &indices, const std::string &updates, const std::string &axis) {
+    return infer("%x: tensor<3x4xf32>, %i: " + indices + ", %u: " + updates,
+                 "%y = transept.scatter_elements add %x, %i, %u {axis = " + axis + " : i64} : (tensor<3x4xf32>, " +
+                     indices + ", " + updates + ") -> tensor<*xf32>");
+  };
+  EXPECT_EQ(scatter("tensor<2x7xi64>", "tensor<2x7xf32>", "1").dims, "[3, 4]");
+  EXPECT_NE(scatter("tensor<2x7xf32>", "tensor<2x7xf32>", "1").error, ""); // C1
+  EXPECT_NE(scatter("tensor<2x7xi64>", "tensor<2x7xi32>", "1").error, ""); // C2
+  EXPECT_NE(scatter("tensor<2xi64>", "tensor<2xf32>", "1").error, "");     // C3
+  EXPECT_NE(scatter("tensor<2x7xi64>", "tensor<2x6xf32>", "1").error, ""); // C4
+  EXPECT_NE(scatter("tensor<4x2xi64>", "tensor<4x2xf32>", "1").error, ""); // C5
+}
+
+TEST_F(InferTest, Windows) {
+  const std::string x = "tensor<2x?x9xf32, #transept.dims<[2, source, 9]>>";
+  auto windows = [&](const std::string &kernel, const std::string &strides, const std::string &dilations) {
+    return inferShape(x, "%y = transept.windows %x {kernel = array<i64: " + kernel + ">, strides = array<i64: " +
+                             strides + ">, dilations = array<i64: " + dilations + ">} : (" + x + ") -> tensor<*xf32>");
+  };
+  Inferred two = windows("3, 2", "2, 3", "1, 4");
+  EXPECT_EQ(two.dims, "[2, floordiv(source + -3, 2) + 1, 2, 3, 2]");
+  EXPECT_EQ(two.guards.size(), 1u);
+  EXPECT_NE(windows("3", "0", "1").error, "");                            // C1
+  EXPECT_NE(windows("1, 1, 1, 1", "1, 1, 1, 1", "1, 1, 1, 1").error, ""); // C2
+  EXPECT_NE(windows("10", "1", "1").error, "");                           // C3
+}
+
+TEST_F(InferTest, Det) {
+  auto det = [&](const std::string &type, const std::string &element) {
+    return inferShape(type, "%y = transept.det %x : (" + type + ") -> tensor<*x" + element + ">");
+  };
+  EXPECT_EQ(det("tensor<5x2x2xf32>", "f32").dims, "[5]");
+  EXPECT_NE(det("tensor<2x2xi32>", "i32").error, ""); // C1
+  EXPECT_NE(det("tensor<2x3xf32>", "f32").error, ""); // C2
+}
+
+TEST_F(InferTest, Recurrent) {
+  auto layer = [&](const std::string &kind, const std::string &operands, const std::string &types,
+                   const std::string &arguments, const std::string &options, int functions, int results) {
+    std::string names, zeros, head, list;
+    for (int i = 0; i < functions; ++i) {
+      names += std::string(i ? ", " : "") + "\"Tanh\"";
+      zeros += std::string(i ? ", " : "") + "0.0";
+    }
+    for (int i = 0; i < results; ++i) {
+      head += std::string(i ? ", " : "") + "%y" + std::to_string(i);
+      list += std::string(i ? ", " : "") + "tensor<*xf32>";
+    }
+    return infer(arguments, head + " = transept.recurrent " + kind + " " + operands + " {alpha = array<f32: " + zeros +
+                                "> , beta = array<f32: " + zeros + ">, activations = [" + names +
+                                "], clip = 0.0 : f32" + options + "} : (" + types + ") -> (" + list + ")");
+  };
+  const std::string x = "tensor<?x2x12xf32, #transept.dims<[source, 2, 12]>>", w = "tensor<3x12xf32>";
+  const std::string arguments =
+      "%x: " + x + ", %w: " + w + ", %l: tensor<3xi32>, %h: tensor<2x3xf32>, %d: tensor<2x3xf64>";
+  EXPECT_EQ(layer("lstm", "%x, %w", x + ", " + w, arguments, "", 3, 3).dims, "[source, 2, 3]");
+  EXPECT_NE(layer("lstm", "%x, %w", x + ", " + w, arguments, "", 3, 2).error, "");                    // C1
+  EXPECT_NE(layer("lstm", "%x, %w", x + ", " + w, arguments, ", linearBeforeReset", 3, 3).error, ""); // C2
+  EXPECT_NE(layer("lstm", "%x, %w", x + ", " + w, arguments, "", 2, 3).error, "");                    // C3
+  EXPECT_NE(layer("lstm", "%x, %w hidden(%d)", x + ", " + w + ", tensor<2x3xf64>", arguments, "", 3, 3).error,
+            "");                                                                                                   // C4
+  EXPECT_NE(layer("gru", "%x, %w", x + ", " + w, arguments, "", 2, 2).error, "");                                  // C5
+  EXPECT_NE(layer("lstm", "%x, %w lengths(%l)", x + ", " + w + ", tensor<3xi32>", arguments, "", 3, 3).error, ""); // C6
+}
+
 } // namespace

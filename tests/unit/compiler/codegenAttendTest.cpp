@@ -126,8 +126,9 @@ struct Problem {
     double sum = 0;
     for (int64_t d = 0; d < n.D; ++d)
       sum += double(q[((b * n.T + i) * n.H + h) * n.D + d]) * k[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.D + d];
-    sum = sum * 0.3f + (options.bias ? bias[(h * n.T + i) * n.S + j] : 0);
-    return options.softcap ? options.softcap * std::tanh(sum / options.softcap) : sum;
+    sum *= 0.3f;
+    sum = options.softcap ? options.softcap * std::tanh(sum / options.softcap) : sum;
+    return sum + (options.bias ? bias[(h * n.T + i) * n.S + j] : 0);
   }
 
   struct Result {

@@ -511,6 +511,8 @@ def attention(q, k, v, key_mask=None, bias=None, mask=None, scale=1.0, causal=No
     B, T, H, D = q.shape
     S, K = k.shape[1:3]
     scores = np.einsum("bihd,bjhd->bhij", q.astype(F64), np.repeat(k.astype(F64), H // K, axis=2)) * float(F32(scale))
+    if softcap:
+        scores = softcap * np.tanh(scores / softcap)
     visible = np.ones((B, H, T, S), bool)
     if causal is not None:
         visible &= (np.arange(S)[None, :] <= np.arange(T)[:, None] + causal)[None, None]
@@ -521,8 +523,6 @@ def attention(q, k, v, key_mask=None, bias=None, mask=None, scale=1.0, causal=No
     if bias is not None:
         scores = scores + bias.astype(F64)
         visible &= np.broadcast_to(bias.astype(F64) > -1e4, visible.shape)
-    if softcap:
-        scores = softcap * np.tanh(scores / softcap)
     weights = np.zeros((B, H, T, S))
     for index in np.ndindex(B, H, T):
         seen = visible[index]
@@ -562,6 +562,108 @@ attention_case(*qkv(1, 2, 0, 1, 1, 4, 4), empty="nan")
 attention_case(*qkv(0, 2, 3, 1, 1, 4, 4))
 attention_case(*qkv(1, 2, 4, 2, 2, 4, 4, dtype=F16), scale=0.5, causal=1)
 case("attention", [*qkv(1, 2, 3, 3, 2, 4, 4), None, None, None], [r(1, 2, 3, 4)], attrs="scale = 1.0 : f32, emptyRow = #transept<empty_row zero>", segments=True, error="cannot attend from [1, 2, 3, 4]")
+
+# --- Sorting, scattering, windows, recurrences ----------------------------------------------------------------------------
+def onnx_all(op, inputs, outputs, opset=18, **attrs):
+    """All results of one node, by ONNX Runtime."""
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
+    feeds = {n: np.asarray(x) for n, x in zip(names, inputs) if x is not None}
+    infos = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in feeds.items()]
+    results = [f"y{i}" for i in range(outputs)]
+    graph = helper.make_graph([helper.make_node(op, names, results, **attrs)], "g", infos,
+                              [helper.make_empty_tensor_value_info(n) for n in results])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return [np.asarray(x) for x in session.run(None, feeds)]
+
+
+for x, k, axis, largest in ((r(5), 3, 0, True), (r(3, 4), 2, 1, False), (r(4, 3, 2), 4, 0, True), (a([2, 1, 2, 1, 2], np.int64), 4, -1, True),
+                            (a([2, 1, 2, 1, 2], np.int32), 5, 0, False), (r(2, 0), 0, 1, True), (r(3, 33), 33, 1, True)):
+    expected = onnx_all("TopK", [x, a([k], np.int64)], 2, axis=axis, largest=int(largest))
+    case("top_k", [x, a([k], np.int64)], expected, attrs=f"axis = {axis} : i64, largest = {str(largest).lower()}")
+case("top_k", [a([1, nan, 3, nan])], [a([nan, nan, 3]), a([1, 3, 2], np.int64)], attrs="axis = 0 : i64, largest = true, k = #transept.dim<3>")
+case("top_k", [a([200, 3], np.uint8)], [a([3], np.uint8), a([1], np.int64)], attrs="axis = 0 : i64, largest = false, k = #transept.dim<1>")
+case("top_k", [r(3)], [r(4), np.zeros(4, np.int64)], attrs="axis = 0 : i64, largest = true, k = #transept.dim<4>", error="picks [4] of [3]")
+for x, i, u, axis, kind in ((r(3, 3), a([[1, 0, 2], [0, 2, 1]], np.int64), r(2, 3), 0, "replace"), (r(1, 5), a([[1, 3]], np.int64), r(1, 2), 1, "replace"),
+                            (r(1, 5), a([[1, -1]], np.int64), r(1, 2), 1, "replace"), (r(1, 5), a([[1, 1]], np.int32), r(1, 2), -1, "add"),
+                            (r(2, 4), a([[0, 0, 3]], np.int64), r(1, 3), 1, "mul"), (a([[1, 5], [7, 2]], np.int64), a([[1, 0]], np.int64), a([[9, -3]], np.int64), 0, "max"),
+                            (r(4), a([2, 2, 2], np.int64), r(3), 0, "min")):
+    expected = onnx_all("ScatterElements", [x, i, u], 1, axis=axis, reduction="none" if kind == "replace" else kind)
+    case("scatter_elements", [x, i, u], expected, attrs=f"axis = {axis} : i64, reduction = #transept<scatter {kind}>", ulps=1)
+case("scatter_elements", [r(4), a([4], np.int64), r(1)], [r(4)], attrs="axis = 0 : i64, reduction = #transept<scatter replace>", error="has index 4 out of range for size 4")
+case("scatter_elements", [r(4), a([1], np.int64), r(2)], [r(4)], attrs="axis = 0 : i64, reduction = #transept<scatter replace>", error="places [2] at [1] in [4]")
+for x, kernel, strides, dilations in ((r(6), [3], [1], [1]), (r(2, 7), [2], [2], [3]), (r(1, 2, 5, 6), [2, 3], [1, 2], [2, 1]), (r(3, 4), [3, 4], [1, 1], [1, 1]),
+                                      (r(2, 3, 4), [1], [3], [1]), (a([1, 2, 3, 4], np.int64), [2], [2], [1])):
+    leading, spatial = x.shape[:x.ndim - len(kernel)], x.shape[x.ndim - len(kernel):]
+    counts = [(s - (k - 1) * d - 1) // t + 1 for s, k, t, d in zip(spatial, kernel, strides, dilations)]
+    expected = np.zeros((*leading, *counts, *kernel), x.dtype)
+    for at in np.ndindex(*counts, *kernel):
+        place = tuple(o * t + j * d for o, t, j, d in zip(at, strides, at[len(kernel):], dilations))
+        expected[(..., *at)] = x[(..., *place)]
+    text = lambda values: "array<i64: " + ", ".join(map(str, values)) + ">"
+    case("windows", [x], [expected], attrs=f"kernel = {text(kernel)}, strides = {text(strides)}, dilations = {text(dilations)}")
+case("windows", [r(2)], [r(0, 3)], attrs="kernel = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>", error="takes windows of 3 elements of an axis of 2")
+for x in (r(2, 2), r(3, 3), r(2, 4, 4), r(2, 3, 1, 1), np.zeros((2, 2), F32), a([[0, 1], [1, 0]], F64), r(0, 2, 2), a([[0, 2, 1], [3, 0, 0], [0, 0, 5]])):
+    case("det", [x], [np.asarray(np.linalg.det(x.astype(F64))).astype(x.dtype)], ulps=1, absolute=1e-13)
+for reverse, product, exclusive in ((False, True, False), (True, True, True)):
+    x = r(2, 4)
+    flipped = x[:, ::-1] if reverse else x
+    expected = np.cumprod(flipped.astype(F64), 1)
+    if exclusive:
+        expected = np.concatenate([np.ones((2, 1)), expected[:, :-1]], 1)
+    expected = (expected[:, ::-1] if reverse else expected).astype(F32)
+    case("cumsum", [x, a(1, np.int64)], [expected], attrs=f"exclusive = {str(exclusive).lower()}, reverse = {str(reverse).lower()}, product", ulps=1)
+
+
+def recurrent(kind, T, B, H, lengths=None, states=False, peephole=False, hidden_bias=False, reverse=False, activations=None, alpha=None, beta=None, clip=0.0, coupled=False):
+    """ONNX's operator with an identity as the weight of its input."""
+    gates = {"rnn": 1, "gru": 3, "lstm": 4}[kind]
+    functions = max(gates - 1, 1)
+    x, weight = r(T, B, gates * H), r(H, gates * H, scale=0.5)
+    h, c = (r(B, H), r(B, H) if kind == "lstm" else None) if states else (None, None)
+    p = r(3 * H) if peephole else None
+    b = r(H) if hidden_bias else None
+    bias = None
+    if hidden_bias:
+        bias = np.zeros((1, 6 * H), F32)
+        bias[0, 5 * H:] = b
+    attrs = {"hidden_size": H, "direction": "reverse" if reverse else "forward"}
+    if clip:
+        attrs["clip"] = clip
+    if coupled:
+        attrs["input_forget"] = 1
+    if hidden_bias:
+        attrs["linear_before_reset"] = 1
+    if activations:
+        attrs["activations"] = activations
+        if alpha:
+            attrs["activation_alpha"] = [v for v in alpha if v is not None]
+        if beta:
+            attrs["activation_beta"] = [v for v in beta if v is not None]
+    inputs = [x, np.eye(gates * H, dtype=F32)[None], weight.T[None].copy(), bias, None if lengths is None else a(lengths, np.int32), None if h is None else h[None]]
+    if kind == "lstm":
+        inputs += [None if c is None else c[None], None if p is None else p[None]]
+    results = onnx_all(kind.upper(), inputs, 3 if kind == "lstm" else 2, opset=14, **attrs)
+    expected = [results[0][:, 0]] + [y[0] for y in results[1:]]
+    names = activations or {"rnn": ["Tanh"], "gru": ["Sigmoid", "Tanh"], "lstm": ["Sigmoid", "Tanh", "Tanh"]}[kind]
+    numbers = lambda given: "array<f32: " + ", ".join(f"{float(F32(v or 0)):.9e}" for v in (given or [0] * functions)) + ">"
+    text = ", ".join(f'"{name}"' for name in names)
+    options = "".join(f", {name}" for name, on in (("reverse", reverse), ("linearBeforeReset", hidden_bias), ("coupled", coupled)) if on)
+    case("recurrent", [x, weight, None if lengths is None else a(lengths, np.int32), h, c, p, b], expected, segments=True, absolute=2e-6,
+         attrs=f"kind = #transept<cell {kind}>, activations = [{text}], alpha = {numbers(alpha)}, beta = {numbers(beta)}, clip = {clip:e} : f32{options}")
+
+
+for kind in ("rnn", "gru", "lstm"):
+    recurrent(kind, 3, 2, 4)
+    recurrent(kind, 4, 3, 2, lengths=[4, 1, 2], states=True, reverse=True)
+    recurrent(kind, 4, 3, 2, lengths=[3, 0, 2])
+recurrent("gru", 3, 2, 3, hidden_bias=True, states=True)
+recurrent("lstm", 3, 2, 3, peephole=True, states=True, clip=0.5)
+recurrent("lstm", 3, 2, 3, coupled=True)
+recurrent("lstm", 2, 1, 3, activations=["HardSigmoid", "ScaledTanh", "Softsign"], alpha=[0.3, 1.5, None], beta=[0.4, 0.75, None])
+recurrent("gru", 2, 1, 3, activations=["Affine", "Softplus"], alpha=[0.5, None], beta=[0.25, None])
+for name, alpha in (("Relu", None), ("LeakyRelu", 0.1), ("ThresholdedRelu", 0.5), ("Elu", 0.7)):
+    recurrent("rnn", 2, 2, 3, activations=[name], alpha=[alpha] if alpha else None)
 
 # --- Elementary functions: nearest doubles --------------------------------------------------------------------------------
 points = []
