@@ -1,4 +1,4 @@
-//===- ImportProducts.cpp - matrix products and convolutions ---------------------------------------------------===//
+//===- ImportProducts.cpp - matrix products --------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "frontend/NodeImport.h"
@@ -54,47 +54,10 @@ LogicalResult importMatMulInteger(NodeImport &node) {
                                                 node.input(3)));
 }
 
-LogicalResult importConv(NodeImport &node) {
-  Value input = node.input(0), weight = node.input(1);
-  // The number of spatial axes follows from the attributes, or from the weight.
-  std::optional<SmallVector<int64_t>> kernel = node.integers("kernel_shape"), strides = node.integers("strides"),
-                                      pads = node.integers("pads"), dilations = node.integers("dilations");
-  std::optional<int64_t> rank = node.rank(weight);
-  if (!rank)
-    rank = node.rank(input);
-  if (!rank)
-    return node.unsupported("Conv of operands of unknown rank");
-  if (*rank < 3)
-    return node.invalid("has a weight of " + Twine(*rank) + " axes; a convolution needs 3 or more");
-  size_t spatial = static_cast<size_t>(*rank - 2);
-  if (kernel && kernel->size() != spatial)
-    return node.invalid("has a kernel_shape of " + Twine(kernel->size()) + " axes, but a weight of " + Twine(spatial));
-  std::string autoPad = node.text("auto_pad", "NOTSET");
-  if (autoPad != "NOTSET" && autoPad != "VALID")
-    return node.unsupported("auto_pad " + quoted(autoPad) + " of Conv");
-  auto orElse = [](const std::optional<SmallVector<int64_t>> &values, size_t count, int64_t fallback) {
-    return values ? *values : SmallVector<int64_t>(count, fallback);
-  };
-  SmallVector<int64_t> stride = orElse(strides, spatial, 1), dilation = orElse(dilations, spatial, 1);
-  SmallVector<int64_t> padding = orElse(autoPad == "VALID" ? std::nullopt : pads, 2 * spatial, 0);
-  if (stride.size() != spatial || dilation.size() != spatial || padding.size() != 2 * spatial)
-    return node.invalid("has strides, dilations or pads for another number of axes than " + Twine(spatial));
-  auto positive = [](int64_t value) { return value > 0; };
-  if (!llvm::all_of(stride, positive) || !llvm::all_of(dilation, positive))
-    return node.invalid("has a stride or dilation that is not positive");
-  if (llvm::any_of(padding, [](int64_t value) { return value < 0; }))
-    return node.unsupported("negative pads of Conv");
-  int64_t group = node.integer("group", 1);
-  if (group < 1)
-    return node.invalid("has group " + Twine(group));
-  return node.result(node.make<ConvOp>(node.elementOf(input), input, weight, node.input(2), stride, padding, dilation,
-                                       static_cast<uint64_t>(group)));
-}
 } // namespace
 
 void mlir::transept::addProductImports(ImportTable &table) {
   table.add("Gemm", importGemm);
   table.add("MatMulInteger", importMatMulInteger);
-  table.add("Conv", importConv);
   table.add(microsoftDomain, "FusedMatMul", importFusedMatMul);
 }

@@ -69,7 +69,25 @@ LogicalResult importCumSum(NodeImport &node) {
     axisValue = {};
   }
   bool exclusive = node.integer("exclusive", 0), reverse = node.integer("reverse", 0);
-  return node.result(node.make<CumSumOp>(node.elementOf(input), input, axisValue, axis, exclusive, reverse));
+  bool product = node.op() == "CumProd";
+  return node.result(node.make<CumSumOp>(node.elementOf(input), input, axisValue, axis, exclusive, reverse, product));
+}
+
+/// The count was an attribute before opset 10. Elements come in order even where `sorted` allows any.
+LogicalResult importTopK(NodeImport &node) {
+  Value input = node.input(0), count = node.input(1);
+  if (node.version < 10) {
+    if (!node.has("k"))
+      return node.invalid("does not say how many elements");
+    count = node.constant({node.integer("k", 0)});
+  }
+  node.ignore("sorted");
+  bool largest = node.integer("largest", 1);
+  auto axis = static_cast<uint64_t>(node.integer("axis", -1));
+  Type values = UnrankedTensorType::get(node.elementOf(input)), indices = UnrankedTensorType::get(node.i64());
+  auto op = node.builder.create<TopKOp>(node.loc, values, indices, input, count, DimAttr(), axis, largest);
+  (void)node.result(1, op.getIndices());
+  return node.result(op.getValues());
 }
 
 LogicalResult importLpNormalization(NodeImport &node) {
@@ -102,5 +120,7 @@ void mlir::transept::addReductionImports(ImportTable &table) {
   table.add("Softmax", importSoftmax);
   table.add("LogSoftmax", importSoftmax);
   table.add("CumSum", importCumSum);
+  table.add("CumProd", importCumSum);
+  table.add("TopK", importTopK);
   table.add("LpNormalization", importLpNormalization);
 }

@@ -224,6 +224,78 @@ LogicalResult importTrilu(NodeImport &node) {
   }
   return node.result(node.make<TriluOp>(node.elementOf(input), input, diagonal, k, upper));
 }
+
+/// Channels of blocks become positions, or the other way round.
+LogicalResult importBlocks(NodeImport &node) {
+  Value input = node.input(0);
+  int64_t block = node.integer("blocksize", 0);
+  bool toSpace = node.op() == "DepthToSpace";
+  std::string mode = toSpace ? node.text("mode", "DCR") : "DCR";
+  if (block < 1 || block > (int64_t(1) << 20))
+    return node.invalid("has blocksize " + Twine(block));
+  if (mode != "DCR" && mode != "CRD")
+    return node.invalid("has the unknown mode " + quoted(mode));
+  Value batch = node.sizes(input, 0, 1), channels = node.sizes(input, 1, 2), height = node.sizes(input, 2, 3),
+        width = node.sizes(input, 3, 4), size = node.constant({block}), any = node.constant({-1});
+  auto joined = [&](ArrayRef<Value> parts) { return node.make<ConcatOp>(node.i64(), ValueRange(parts), uint64_t(0)); };
+  auto times = [&](Value a) { return node.make<MulOp>(node.i64(), a, size); };
+  auto part = [&](Value a) { return node.make<DivOp>(node.i64(), a, size); };
+  if (!toSpace) {
+    Value split = node.reshape(input, joined({batch, channels, part(height), size, part(width), size}));
+    split = node.transpose(split, {0, 3, 5, 1, 2, 4});
+    return node.result(node.reshape(split, joined({batch, any, part(height), part(width)})));
+  }
+  Value rest = part(part(channels)), split;
+  if (mode == "DCR")
+    split = node.transpose(node.reshape(input, joined({batch, size, size, rest, height, width})), {0, 3, 4, 1, 5, 2});
+  else
+    split = node.transpose(node.reshape(input, joined({batch, rest, size, size, height, width})), {0, 1, 4, 2, 5, 3});
+  return node.result(node.reshape(split, joined({batch, rest, times(height), times(width)})));
+}
+
+Value countTo(NodeImport &node, Value limit) {
+  return node.make<RangeOp>(node.i64(), node.scalar(int64_t(0)), limit, node.scalar(int64_t(1)), DimAttr(),
+                            IntegerAttr());
+}
+
+/// 1 where column = row + k.
+LogicalResult importEyeLike(NodeImport &node) {
+  Value input = node.input(0);
+  Type element = node.elementOf(input);
+  if (node.has("dtype")) {
+    auto type = static_cast<int32_t>(node.integer("dtype", 0));
+    element = elementTypeOf(node.builder.getContext(), type);
+    if (!element)
+      return node.unsupported("EyeLike of " + dataTypeName(type));
+  }
+  Value diagonal = node.scalar(node.integer("k", 0));
+  auto size = [&](int64_t axis) { return node.reshape(node.sizes(input, axis, axis + 1), ArrayRef<int64_t>{}); };
+  Value rows = node.reshape(countTo(node, size(0)), {-1, 1}), columns = countTo(node, size(1));
+  Value hit = node.make<EqualOp>(node.i1(), columns, node.make<AddOp>(node.i64(), rows, diagonal));
+  return node.result(node.castTo(hit, element));
+}
+
+/// The first elements of each row along the time axis in reverse order.
+LogicalResult importReverseSequence(NodeImport &node) {
+  Value input = node.input(0), lengths = node.input(1);
+  int64_t time = node.integer("time_axis", 0), batch = node.integer("batch_axis", 1);
+  std::optional<int64_t> rank = node.rank(input);
+  if (!rank)
+    return node.unsupported("ReverseSequence of an input of unknown rank");
+  if (time < 0 || batch < 0 || time > 1 || batch > 1 || time == batch || *rank < 2)
+    return node.invalid("has batch axis " + Twine(batch) + " and time axis " + Twine(time));
+  Type i64 = node.i64();
+  SmallVector<int64_t> timeShape(static_cast<size_t>(*rank), 1), batchShape(timeShape);
+  timeShape[time] = -1;
+  batchShape[batch] = -1;
+  Value count = node.reshape(node.sizes(input, time, time + 1), ArrayRef<int64_t>{});
+  Value steps = node.reshape(countTo(node, count), timeShape);
+  Value length = node.reshape(node.castTo(lengths, i64), batchShape);
+  Value mirrored = node.make<SubOp>(i64, node.make<SubOp>(i64, length, node.scalar(int64_t(1))), steps);
+  Value place = node.make<WhereOp>(i64, node.make<LessOp>(node.i1(), steps, length), mirrored, steps);
+  place = node.make<BroadcastOp>(i64, place, node.sizes(input));
+  return node.result(node.make<GatherElementsOp>(node.elementOf(input), input, place, static_cast<uint64_t>(time)));
+}
 } // namespace
 
 void mlir::transept::addShapeImports(ImportTable &table) {
@@ -243,4 +315,8 @@ void mlir::transept::addShapeImports(ImportTable &table) {
   table.add("ConstantOfShape", importConstantOfShape);
   table.add("Range", importRange);
   table.add("Trilu", importTrilu);
+  table.add("DepthToSpace", importBlocks);
+  table.add("SpaceToDepth", importBlocks);
+  table.add("EyeLike", importEyeLike);
+  table.add("ReverseSequence", importReverseSequence);
 }

@@ -58,12 +58,20 @@ const ImportTable &ImportTable::get() {
     // Those with attributes or several forms come after the derived ones and replace them.
     addMathImports(built);
     addProductImports(built);
+    addEinsumImports(built);
+    addConvImports(built);
+    addRecurrentImports(built);
+    addWindowImports(built);
+    addSamplingImports(built);
+    addResizeImports(built);
+    addSignalImports(built);
     addReductionImports(built);
     addNormImports(built);
     addShapeImports(built);
     addIndexImports(built);
     addQuantizationImports(built);
     addAttentionImports(built);
+    addMicrosoftAttentionImports(built);
     addControlImports(built);
     return built;
   }();

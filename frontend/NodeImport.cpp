@@ -94,6 +94,12 @@ Outcome<TensorData> NodeImport::decode(const onnx::TensorProto &tensor) {
 Value NodeImport::materialize(const onnx::TensorProto &tensor, StringRef name) {
   return importer.materialize(tensor, name, loc);
 }
+Value NodeImport::materializeHost(const HostTensor &tensor) {
+  if (tensor.numElements() <= 1)
+    return builder.create<ConstantOp>(loc, tensor.getType(), tensor.toElements());
+  std::string key = WeightStore::of(builder.getContext()).add(tensor.getType(), tensor.bytes());
+  return builder.create<WeightOp>(loc, tensor.getType(), builder.getStringAttr(key), StringAttr());
+}
 LogicalResult NodeImport::importBranch(const onnx::GraphProto &graph, Region &region, SmallVectorImpl<Type> &types) {
   return importer.importBranch(*this, graph, region, types);
 }
@@ -150,6 +156,22 @@ std::optional<SmallVector<int64_t>> NodeImport::constantIntegers(Value value) co
   SmallVector<int64_t> values;
   for (const APInt &element : elements.getValues<APInt>())
     values.push_back(element.getBitWidth() == 1 ? element.getZExtValue() : element.getSExtValue());
+  return values;
+}
+
+std::optional<SmallVector<double>> NodeImport::constantReals(Value value) const {
+  HostTensor tensor;
+  if (auto constant = value ? value.getDefiningOp<ConstantOp>() : ConstantOp()) {
+    tensor = HostTensor::fromElements(constant.getValue());
+  } else if (auto weight = value ? value.getDefiningOp<WeightOp>() : WeightOp()) {
+    WeightStore::Weight content = WeightStore::of(builder.getContext()).lookup(weight.getKey());
+    tensor = HostTensor::fromBytes(content.type, content.bytes);
+  }
+  if (!tensor)
+    return std::nullopt;
+  SmallVector<double> values;
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    values.push_back(tensor.getDouble(i));
   return values;
 }
 

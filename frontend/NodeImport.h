@@ -86,12 +86,16 @@ public:
   Outcome<TensorData> decode(const onnx::TensorProto &tensor);
   /// A constant or weight; null after a reported failure.
   Value materialize(const onnx::TensorProto &tensor, StringRef name);
+  /// A constant or weight that was computed here.
+  Value materializeHost(const HostTensor &tensor);
   /// Imports a branch into a new block of `region`; `types` receives the types of its results.
   LogicalResult importBranch(const onnx::GraphProto &graph, Region &region, SmallVectorImpl<Type> &types);
 
   //===- What is known already -===//
   /// The elements of an integer constant.
   std::optional<SmallVector<int64_t>> constantIntegers(Value value) const;
+  /// The elements of a constant or weight of any type.
+  std::optional<SmallVector<double>> constantReals(Value value) const;
   std::optional<int64_t> rank(Value value);
   /// The dims where the rank is known.
   std::optional<SmallVector<DimAttr>> dims(Value value);
@@ -122,12 +126,20 @@ private:
 void addElementwiseImports(ImportTable &table);
 void addMathImports(ImportTable &table);
 void addProductImports(ImportTable &table);
+void addEinsumImports(ImportTable &table);
+void addConvImports(ImportTable &table);
+void addRecurrentImports(ImportTable &table);
+void addWindowImports(ImportTable &table);
+void addSamplingImports(ImportTable &table);
+void addResizeImports(ImportTable &table);
+void addSignalImports(ImportTable &table);
 void addReductionImports(ImportTable &table);
 void addNormImports(ImportTable &table);
 void addShapeImports(ImportTable &table);
 void addIndexImports(ImportTable &table);
 void addQuantizationImports(ImportTable &table);
 void addAttentionImports(ImportTable &table);
+void addMicrosoftAttentionImports(ImportTable &table);
 void addControlImports(ImportTable &table);
 
 constexpr StringLiteral microsoftDomain = "com.microsoft";
