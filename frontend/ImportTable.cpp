@@ -72,6 +72,8 @@ const ImportTable &ImportTable::get() {
     addQuantizationImports(built);
     addAttentionImports(built);
     addMicrosoftAttentionImports(built);
+    addGroupQueryImports(built);
+    addEmbeddingImports(built);
     addControlImports(built);
     return built;
   }();

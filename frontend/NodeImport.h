@@ -140,6 +140,8 @@ void addIndexImports(ImportTable &table);
 void addQuantizationImports(ImportTable &table);
 void addAttentionImports(ImportTable &table);
 void addMicrosoftAttentionImports(ImportTable &table);
+void addGroupQueryImports(ImportTable &table);
+void addEmbeddingImports(ImportTable &table);
 void addControlImports(ImportTable &table);
 
 constexpr StringLiteral microsoftDomain = "com.microsoft";

@@ -60,10 +60,13 @@ LogicalResult AttentionOp::infer(InferContext &context, ArrayRef<Fact> operands,
       failed(requireEqual(context, *this, (*query)[3], (*key)[3], "multiplies queries by keys")))
     return failure();
   // C3: the number of query heads is a multiple of that of the key heads.
-  std::optional<int64_t> heads = constantValue((*query)[2]), keyHeads = constantValue((*key)[2]);
-  if (!heads || !keyHeads || *keyHeads < 1 || *heads % *keyHeads)
-    return emitOpError() << "shares " << toString((*key)[2]) << " key heads among " << toString((*query)[2])
-                         << " query heads";
+  DimAttr heads = (*query)[2], keyHeads = (*key)[2];
+  std::optional<int64_t> known = constantValue(heads), knownKeys = constantValue(keyHeads);
+  if ((knownKeys && *knownKeys < 1) || (known && knownKeys && *known % *knownKeys))
+    return emitOpError() << "shares " << toString(keyHeads) << " key heads among " << toString(heads) << " query heads";
+  if (heads != keyHeads && !(known && knownKeys) &&
+      failed(requireEqual(context, *this, dimMod(heads, keyHeads), dimConstant(getContext(), 0), "shares key heads")))
+    return failure();
   Dims scores{*batch, (*query)[2], (*query)[1], (*key)[1]};
   // C4: the key mask has one entry per key.
   if (getKeyMask()) {

@@ -170,18 +170,29 @@ LogicalResult transept::form(FormContext &f, PadOp op) {
   return success();
 }
 
+/// A diagonal that is data is read where it is compared; beyond any matrix it may as well be nearer.
 LogicalResult transept::form(FormContext &f, TriluOp op) {
-  if (op.getKValue())
-    return emitUnresolved(op);
   SmallVector<DimAttr> domain = graphDims(op);
   Type type = graphElementType(op);
-  f.define(op, f.map(op.getLoc(), domain, f.tensor(op.getInput()), type,
-                     [&](Body &b, ValueRange indices, ValueRange sources) {
-                       Value column = indices.back();
-                       Value limit = b.add(indices[indices.size() - 2], b.index(op.getK().value_or(0)));
-                       Value kept = op.getUpper() ? b.lessOrEqual(limit, column) : b.lessOrEqual(column, limit);
-                       return b.select(kept, b.loadWide(sources[0], indices), b.number(computeType(type), 0));
-                     }));
+  SmallVector<Value> inputs = {f.tensor(op.getInput())};
+  size_t diagonalRank = 0;
+  if (op.getKValue()) {
+    inputs.push_back(f.tensor(op.getKValue()));
+    diagonalRank = shapeOf(inputs.back()).getDims().size();
+  }
+  auto body = [&](Body &b, ValueRange indices, ValueRange sources) {
+    Value column = indices.back(), diagonal = b.index(op.getK().value_or(0));
+    if (op.getKValue()) {
+      Value k = b.load(sources[1], SmallVector<Value>(diagonalRank, b.index(0)));
+      constexpr int64_t far = int64_t(1) << 40;
+      diagonal = b.toIndex(k, graphElementType(op.getKValue()));
+      diagonal = b.create<arith::MaxSIOp>(b.create<arith::MinSIOp>(diagonal, b.index(far)), b.index(-far));
+    }
+    Value limit = b.add(indices[indices.size() - 2], diagonal);
+    Value kept = op.getUpper() ? b.lessOrEqual(limit, column) : b.lessOrEqual(column, limit);
+    return b.select(kept, b.loadWide(sources[0], indices), b.number(computeType(type), 0));
+  };
+  f.define(op, f.map(op.getLoc(), domain, inputs, type, body));
   return success();
 }
 

@@ -243,11 +243,8 @@ LogicalResult transept::form(FormContext &f, ArgMaxOp op) {
 }
 
 /// Every line along the axis is one item.
-LogicalResult transept::form(FormContext &f, CumSumOp op) {
-  if (op.getAxisValue() || !op.getAxis())
-    return emitUnresolved(op);
+static Value sumAlong(FormContext &f, CumSumOp op, size_t axis) {
   SmallVector<DimAttr> dims = graphDims(op), lines(dims);
-  size_t axis = axisFromFront(*op.getAxis(), dims.size());
   lines.erase(lines.begin() + axis);
   Type type = graphElementType(op);
   auto body = [&](Body &b, Value item, ValueRange outputs, ValueRange sources) {
@@ -263,8 +260,33 @@ LogicalResult transept::form(FormContext &f, CumSumOp op) {
       return next;
     });
   };
-  f.define(
-      op,
-      f.serial(op.getLoc(), elementCount(f.context(), lines), {f.tensor(op.getInput())}, {{dims, type}}, body).front());
+  return f.serial(op.getLoc(), elementCount(f.context(), lines), {f.tensor(op.getInput())}, {{dims, type}}, body)
+      .front();
+}
+
+/// Where the axis is data, the sums along all axes are computed and one is chosen.
+LogicalResult transept::form(FormContext &f, CumSumOp op) {
+  SmallVector<DimAttr> dims = graphDims(op);
+  if (op.getAxis()) {
+    f.define(op, sumAlong(f, op, axisFromFront(*op.getAxis(), dims.size())));
+    return success();
+  }
+  if (dims.empty())
+    return emitUnresolved(op);
+  SmallVector<Value> inputs = {f.tensor(op.getAxisValue())};
+  for (size_t axis = 0; axis < dims.size(); ++axis)
+    inputs.push_back(sumAlong(f, op, axis));
+  size_t axisRank = shapeOf(inputs.front()).getDims().size();
+  Type axisType = graphElementType(op.getAxisValue());
+  DimAttr rank = f.constant(static_cast<int64_t>(dims.size()));
+  auto body = [&](Body &b, ValueRange at, ValueRange sources) {
+    Value element = b.load(sources[0], SmallVector<Value>(axisRank, b.index(0)));
+    Value axis = checkedIndex(b, op, element, axisType, rank), chosen = b.loadWide(sources[1], at);
+    for (size_t other = 1; other < dims.size(); ++other)
+      chosen =
+          b.select(b.equal(axis, b.index(static_cast<int64_t>(other))), b.loadWide(sources[1 + other], at), chosen);
+    return chosen;
+  };
+  f.define(op, f.map(op.getLoc(), dims, inputs, graphElementType(op), body));
   return success();
 }
