@@ -8,9 +8,15 @@ using namespace mlir;
 using namespace mlir::transept;
 
 namespace {
-/// Kernel sizes as the weight [O, C / group, kernel…] has them, else as the attribute says. With `onlyPads`, where no
-/// kernel is known, it is taken for 1: explicit padding does not depend on it.
-FailureOr<WindowShape> readConv(NodeImport &node, Value input, Value weight, bool onlyPads = false) {
+enum class KernelUse {
+  Always,      ///< the kernel must be known
+  SamePadding, ///< only padding that keeps sizes depends on it
+  Never,
+};
+
+/// Kernel sizes as the weight [O, C / group, kernel…] has them, else as the attribute says; where neither does and
+/// nothing depends on it, 1.
+FailureOr<WindowShape> readConv(NodeImport &node, Value input, Value weight, KernelUse use) {
   std::optional<SmallVector<DimAttr>> dims = node.dims(weight);
   if (std::optional<int64_t> rank = node.rank(input); rank && dims && *rank != static_cast<int64_t>(dims->size()))
     return node.invalid("has an input of " + Twine(*rank) + " axes and a weight of " + Twine(dims->size()));
@@ -24,9 +30,9 @@ FailureOr<WindowShape> readConv(NodeImport &node, Value input, Value weight, boo
   if (dims && dims->size() < 3)
     return node.invalid("has a weight of " + Twine(dims->size()) + " axes; a convolution needs 3 or more");
   std::string padding = node.text("auto_pad", "NOTSET");
-  onlyPads &= dims && (padding == "NOTSET" || padding == "VALID");
+  bool isExplicit = padding == "NOTSET" || padding == "VALID";
   if (!known && !node.has("kernel_shape")) {
-    if (!onlyPads)
+    if (!dims || use == KernelUse::Always || (use == KernelUse::SamePadding && !isExplicit))
       return node.unsupported(node.op() + " with a weight of unknown shape and no kernel_shape");
     kernel.assign(dims->size() - 2, 1);
     known = true;
@@ -42,7 +48,7 @@ Value convolve(NodeImport &node, const WindowShape &shape, Value input, Value we
 
 LogicalResult importConv(NodeImport &node) {
   Value input = node.input(0), weight = node.input(1);
-  FailureOr<WindowShape> shape = readConv(node, input, weight, /*onlyPads=*/true);
+  FailureOr<WindowShape> shape = readConv(node, input, weight, KernelUse::SamePadding);
   int64_t group = node.integer("group", 1);
   if (failed(shape))
     return failure();
@@ -119,7 +125,7 @@ std::pair<Value, Value> cuts(NodeImport &node, const WindowShape &shape, Value f
 /// The input with zeros between its elements, convolved with the reversed kernel.
 LogicalResult importConvTranspose(NodeImport &node) {
   Value input = node.input(0), weight = node.input(1);
-  FailureOr<WindowShape> shape = readConv(node, input, weight);
+  FailureOr<WindowShape> shape = readConv(node, input, weight, KernelUse::Never);
   int64_t group = node.integer("group", 1);
   std::optional<SmallVector<int64_t>> more = node.integers("output_padding");
   if (failed(shape))
@@ -129,19 +135,20 @@ LogicalResult importConvTranspose(NodeImport &node) {
     return node.invalid("has group " + Twine(group));
   if (more && more->size() != axes)
     return node.invalid("has output_padding for " + Twine(more->size()) + " axes instead of " + Twine(axes));
-  // In front of the first element the kernel reaches over nothing but it, and likewise behind the last one.
-  SmallVector<int64_t> front, behind, beyond;
-  for (size_t axis = 0; axis < axes; ++axis) {
-    front.push_back(shape->reach(axis) - 1);
-    behind.push_back(shape->reach(axis) - shape->strides[axis] + (more ? (*more)[axis] : 0));
-    beyond.push_back(front.back() + behind.back() - shape->reach(axis) + 1);
-  }
+  // In front of the first element the kernel reaches over nothing but it, and likewise behind the last one, where zeros
+  // have been put already.
   Type i64 = node.i64();
+  auto add = [&](Value a, Value b) { return node.make<AddOp>(i64, a, b); };
+  auto sub = [&](Value a, Value b) { return node.make<SubOp>(i64, a, b); };
+  Value one = node.constant({1}), kernel = node.sizes(weight, 2);
+  Value front = node.make<MulOp>(i64, sub(kernel, one), node.constant(shape->dilations));
+  Value behind = sub(add(front, one), node.constant(shape->strides));
+  if (more)
+    behind = add(behind, node.constant(*more));
   Value all = spread(node, input, shape->strides);
-  Value full = node.make<AddOp>(i64, node.sizes(all, 2), node.constant(beyond));
+  Value full = add(node.sizes(all, 2), behind);
   auto [low, high] = cuts(node, *shape, full, input);
-  all = padSpatial(node, all, axes, node.make<SubOp>(i64, node.constant(front), low),
-                   node.make<SubOp>(i64, node.constant(behind), high));
+  all = padSpatial(node, all, axes, sub(front, low), sub(behind, high));
   WindowShape steps = *shape;
   steps.strides.assign(axes, 1);
   return node.result(convolve(node, steps, all, transposedWeight(node, weight, axes, group), node.input(2),
@@ -220,7 +227,7 @@ public:
   LogicalResult run() {
     Value input = node.input(0), weight = node.input(1), offset = node.input(2), bias = node.input(3),
           mask = node.input(4);
-    FailureOr<WindowShape> read = readConv(node, input, weight);
+    FailureOr<WindowShape> read = readConv(node, input, weight, KernelUse::Always);
     int64_t group = node.integer("group", 1), offsetGroup = node.integer("offset_group", 1);
     if (failed(read))
       return failure();

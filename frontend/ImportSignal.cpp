@@ -108,16 +108,24 @@ private:
   const Transform &t;
 };
 
-/// How many parts numbers have, from the last axis of the input; a failure is reported.
-std::optional<int64_t> partsOf(NodeImport &node, Value input) {
+/// How many parts numbers have, from the last axis of the input; a failure is reported. Where only a run can say, an
+/// imaginary part of 0 is added to numbers without one.
+std::optional<int64_t> partsOf(NodeImport &node, Value &input) {
   std::optional<SmallVector<DimAttr>> dims = node.dims(input);
   std::optional<int64_t> parts = dims && !dims->empty() && dims->back() ? constantValue(dims->back()) : std::nullopt;
   if (parts && (*parts == 1 || *parts == 2))
     return parts;
   if (parts)
     (void)node.invalid("has numbers of " + Twine(*parts) + " parts; real ones have 1 and complex ones 2");
-  else
-    (void)node.unsupported(node.op() + " of an input whose last axis has an unknown size");
+  if (!parts && dims && !dims->empty()) {
+    Value missing = node.make<SubOp>(node.i64(), node.constant({2}), node.sizes(input, -1));
+    Value amounts = node.make<ConcatOp>(node.i64(), ValueRange{node.constant({0}), missing}, uint64_t(0));
+    input = node.make<PadOp>(node.elementOf(input), input, amounts, Value(), node.constant({-1}), PadMode::Constant,
+                             ArrayAttr());
+    return 2;
+  }
+  if (!parts)
+    (void)node.unsupported(node.op() + " of an input of unknown rank");
   return std::nullopt;
 }
 

@@ -83,8 +83,9 @@ SpatialPads mlir::transept::padsOf(NodeImport &node, const WindowShape &shape, V
   }
   // Steps behind the first window; one that starts behind the elements is left out.
   Value whole = v.add(v.add(sizes, pads.low), pads.high);
-  Value steps = v.ceilDiv(v.sub(whole, v.of(reach)), shape.strides);
-  steps = v.min(steps, v.div(v.sub(v.add(sizes, pads.low), one), strides));
+  auto atLeastNone = [&](Value count) { return v.max(count, zero); };
+  Value steps = v.ceilDiv(atLeastNone(v.sub(whole, v.of(reach))), shape.strides);
+  steps = v.min(steps, v.div(atLeastNone(v.sub(v.add(sizes, pads.low), one)), strides));
   pads.behind = v.max(v.sub(v.add(v.mul(steps, strides), v.of(reach)), whole), zero);
   return pads;
 }
