@@ -15,7 +15,13 @@ if(NOT TRANSEPT_SENTENCEPIECE)
 endif()
 add_library(transept_sentencepiece INTERFACE)
 target_include_directories(transept_sentencepiece SYSTEM INTERFACE "${CMAKE_SOURCE_DIR}/.deps/sentencepiece/include")
-target_link_libraries(transept_sentencepiece INTERFACE "${TRANSEPT_SENTENCEPIECE}" protobuf::libprotobuf-lite)
+# It needs protobuf, lite or full: who links it brings one of them, never both.
+target_link_libraries(transept_sentencepiece INTERFACE "${TRANSEPT_SENTENCEPIECE}")
+
+# Properties and normal forms of Unicode, and regular expressions, for tokenizers.
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(oniguruma REQUIRED IMPORTED_TARGET oniguruma)
 
 if(TRANSEPT_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -4,6 +4,7 @@
 #include "runtime/search/Generator.h"
 
 #include <atomic>
+#include <cstdlib>
 
 using namespace transept;
 using namespace transept::capi;
@@ -28,8 +29,12 @@ public:
   ForeignTokenizer(const ForeignTokenizer &) = delete;
   ForeignTokenizer &operator=(const ForeignTokenizer &) = delete;
 
-  Result<std::vector<int64_t>> encodeSource(std::string_view text) const override { return encode(0, text); }
-  Result<std::vector<int64_t>> encodeTarget(std::string_view text) const override { return encode(1, text); }
+  Result<std::vector<int64_t>> encodeSource(std::string_view text, const LanguagePair &languages) const override {
+    return encode(0, text, languages);
+  }
+  Result<std::vector<int64_t>> encodeTarget(std::string_view text, const LanguagePair &languages) const override {
+    return encode(1, text, languages);
+  }
   std::string decode(Span<const int64_t> ids) const override {
     std::string text(ids.size() * 8, '\0');
     for (;;) {
@@ -41,12 +46,32 @@ public:
     }
   }
   int64_t endOfSource() const override { return functions_.end_of_source; }
+  int64_t sourceSuffix() const override {
+    return functions_.source_suffix > 0 ? functions_.source_suffix : Tokenizer::sourceSuffix();
+  }
+  Result<std::string> languageSettings(const LanguagePair &languages) const override {
+    if (!functions_.language_settings)
+      return Tokenizer::languageSettings(languages);
+    std::string text(256, '\0');
+    for (;;) {
+      int64_t length = functions_.language_settings(functions_.user, languages.source.c_str(), languages.target.c_str(),
+                                                    text.data(), text.size());
+      bool fits = std::abs(length) <= static_cast<int64_t>(text.size());
+      text.resize(static_cast<size_t>(std::abs(length)));
+      if (fits)
+        return length < 0 ? Result<std::string>(Status(Code::InvalidInput, text)) : text;
+    }
+  }
 
 private:
-  Result<std::vector<int64_t>> encode(int32_t target, std::string_view text) const {
+  Result<std::vector<int64_t>> encode(int32_t target, std::string_view text, const LanguagePair &languages) const {
     std::vector<int64_t> ids(text.size() + 8);
     for (;;) {
-      int64_t count = functions_.encode(functions_.user, target, text.data(), text.size(), ids.data(), ids.size());
+      int64_t count =
+          functions_.encode_in
+              ? functions_.encode_in(functions_.user, target, languages.source.c_str(), languages.target.c_str(),
+                                     text.data(), text.size(), ids.data(), ids.size())
+              : functions_.encode(functions_.user, target, text.data(), text.size(), ids.data(), ids.size());
       if (count < 0)
         return Status(Code::InvalidInput, "the tokenizer cannot split the text");
       bool fits = count <= static_cast<int64_t>(ids.size());

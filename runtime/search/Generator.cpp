@@ -51,14 +51,17 @@ Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model
     if (!settings.is_object())
       return Status(Code::ArtifactRefused, "the artifact's generation settings are no JSON object");
     for (const auto &[key, value] : settings.items())
-      if (Status status = applySetting(generator->defaults_, key, value, Origin::Model); !status.ok())
+      if (ControlTable::isData(key))
+        continue;
+      else if (Status status = applySetting(generator->defaults_, key, value, Origin::Model); !status.ok())
         return Status(Code::ArtifactRefused, "the artifact's generation settings: " + status.message());
+    generator->controls_ = ControlTable::create(settings, generator->defaults_.decoderStartTokenId);
   }
   generator->refused_.assign(generation.refused_settings().begin(), generation.refused_settings().end());
   return generator;
 }
 
-Status Generator::applySettings(const json &object, const json &flags, Settings &settings) const {
+Status Generator::applySettings(const json &object, const json &flags, Settings &settings, Controls &controls) const {
   settings = defaults_;
   json given = json::object();
   if (flags.is_object())
@@ -66,6 +69,10 @@ Status Generator::applySettings(const json &object, const json &flags, Settings 
   for (const auto &[key, value] : object.items())
     if (!isRequestKey(key))
       given[key] = value;
+  TRANSEPT_ASSIGN(controls, controls_.take(given, tokenizer_.get()));
+  for (const auto &[key, value] : controls.settings.items())
+    if (!given.contains(key))
+      TRANSEPT_TRY(applySetting(settings, key, value, Origin::Model));
   // A key the model brings and nobody knows can still be switched off.
   auto isRefused = [&](const std::string &key) {
     return std::any_of(refused_.begin(), refused_.end(),
@@ -115,29 +122,37 @@ Status Generator::limitSource(Request &request, bool fromText) const {
             "the input has " + std::to_string(length) + (request.source.tensors.empty() ? " tokens" : " positions") +
                 ", the model takes " + std::to_string(limit) + "; shorten it or use --overlong truncate"};
   std::vector<int64_t> &ids = request.source.ids;
-  int64_t end = ids.back();
-  bool ends = (fromText && tokenizer_->endOfSource() >= 0) ||
-              std::find(request.settings.eosTokenId.begin(), request.settings.eosTokenId.end(), end) !=
-                  request.settings.eosTokenId.end();
-  ids.resize(limit);
-  if (ends)
-    ids.back() = end;
+  // What stands behind every text stays.
+  bool ends = std::find(request.settings.eosTokenId.begin(), request.settings.eosTokenId.end(), ids.back()) !=
+              request.settings.eosTokenId.end();
+  int64_t kept = std::min(limit, std::max<int64_t>(fromText ? tokenizer_->sourceSuffix() : 0, ends ? 1 : 0));
+  ids.erase(ids.begin() + (limit - kept), ids.end() - kept);
   request.truncatedTokens = length - limit;
   request.inputTokens = limit;
   return Status::success();
 }
 
-Status Generator::readSource(const json &object, Request &request) const {
+Status Generator::textRefusal(const char *instead) const {
+  if (tokenizer_)
+    return Status::success();
+  return options_.noTokenizer.ok() ? refuse(std::string("the artifact has no tokenizer; send '") + instead + "'")
+                                   : options_.noTokenizer;
+}
+
+Status Generator::readSource(const json &object, const Controls &controls, Request &request) const {
   int given = object.contains("text") + object.contains("input_ids") + object.contains("inputs");
   if (given != 1)
     return refuse(given ? "give only one of 'text', 'input_ids' and 'inputs'"
                         : "the request has none of 'text', 'input_ids' and 'inputs'");
+  if (!object.contains("text") && !(controls.prefix.empty() && controls.languages.source.empty()))
+    return refuse(std::string("'") + (controls.prefix.empty() ? "source_lang" : "task") +
+                  "' changes the text of a source; give the source as 'text'");
   if (object.contains("text")) {
     if (!object["text"].is_string())
       return refuse("'text' must be a string");
-    if (!tokenizer_)
-      return refuse("the artifact has no tokenizer; send 'input_ids'");
-    TRANSEPT_ASSIGN(request.source.ids, tokenizer_->encodeSource(object["text"].get<std::string>()));
+    TRANSEPT_TRY(textRefusal("input_ids"));
+    TRANSEPT_ASSIGN(request.source.ids,
+                    tokenizer_->encodeSource(controls.prefix + object["text"].get<std::string>(), controls.languages));
   } else if (object.contains("input_ids")) {
     const json &ids = object["input_ids"];
     if (!ids.is_array())
@@ -173,8 +188,10 @@ Status Generator::parse(const json &object, const json &flags, Request &request)
       return refuse("'id' must be a string, a number, true, false or null");
     request.id = id;
   }
-  TRANSEPT_TRY(applySettings(object, flags, request.settings));
-  return readSource(object, request);
+  Controls controls;
+  TRANSEPT_TRY(applySettings(object, flags, request.settings, controls));
+  request.languages = controls.languages;
+  return readSource(object, controls, request);
 }
 
 Status Generator::parseText(const std::string &text, const json &flags, Request &request) const {

@@ -3,6 +3,7 @@
 #define TRANSEPT_RUNTIME_SEARCH_GENERATOR_H
 
 #include "runtime/Model.h"
+#include "runtime/search/Controls.h"
 #include "runtime/search/RequestSearch.h"
 #include "runtime/search/SessionStepper.h"
 #include "runtime/search/Settings.h"
@@ -26,12 +27,14 @@ struct GeneratorOptions {
   /// Reads the file a request names under "inputs"; without it such requests are refused.
   std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
   const std::atomic<bool> *cancelled = nullptr;
+  Status noTokenizer; // why there is none, where the model brings one that cannot be used; texts are refused with it
 };
 
 /// One request and, after run(), its answer.
 struct Request {
   nlohmann::ordered_json id; // echoed; null: none
   Settings settings;
+  LanguagePair languages;
   Source source;
   int64_t truncatedTokens = 0; // cut off the source
   /// Called after each step of a request with `stream` set, with the tokens that are certain so far, prompt excluded.
@@ -69,6 +72,8 @@ public:
   static nlohmann::ordered_json errorAnswer(const Request &request, const Status &status);
 
   const Tokenizer *tokenizer() const { return tokenizer_.get(); }
+  /// Why a text cannot be taken; ok where it can.
+  Status textRefusal(const char *instead) const;
   const Model &model() const { return *model_; }
   const program::Generation &generation() const { return model_->manifest().generation(); }
   EncoderInputs &encoderInputs() { return inputs_; }
@@ -78,8 +83,9 @@ public:
 private:
   Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer, GeneratorOptions options,
             EncoderInputs inputs);
-  Status applySettings(const nlohmann::json &object, const nlohmann::json &flags, Settings &settings) const;
-  Status readSource(const nlohmann::json &object, Request &request) const;
+  Status applySettings(const nlohmann::json &object, const nlohmann::json &flags, Settings &settings,
+                       Controls &controls) const;
+  Status readSource(const nlohmann::json &object, const Controls &controls, Request &request) const;
   /// Of a model without an encoder: the ids that were read are the decoder's prompt.
   Status readPrompt(const nlohmann::json &object, Request &request) const;
   Status limitSource(Request &request, bool fromText) const;
@@ -93,6 +99,7 @@ private:
   EncoderInputs inputs_;
   SessionStepper stepper_;
   Settings defaults_;
+  ControlTable controls_;
   std::vector<std::string> refused_;
 };
 

@@ -188,7 +188,11 @@ static bool appliesToScores(const std::string &key) {
                                          "eos_token_id",
                                          "pad_token_id",
                                          "bos_token_id",
-                                         "return_alignments"};
+                                          "return_alignments",
+                                          "source_lang",
+                                          "target_lang",
+                                          "language",
+                                          "task"};
   return std::any_of(std::begin(keys), std::end(keys), [&](const char *known) { return key == known; });
 }
 
@@ -208,9 +212,9 @@ Status parseScore(const Generator &generator, const json &object, const json &fl
   if (object.contains("target")) {
     if (!object["target"].is_string())
       return refuse("'target' must be a string");
-    if (!generator.tokenizer())
-      return refuse("the artifact has no tokenizer; send 'target_ids'");
-    TRANSEPT_ASSIGN(request.target, generator.tokenizer()->encodeTarget(object["target"].get<std::string>()));
+    TRANSEPT_TRY(generator.textRefusal("target_ids"));
+    TRANSEPT_ASSIGN(request.target,
+                    generator.tokenizer()->encodeTarget(object["target"].get<std::string>(), request.languages));
   } else {
     const json &ids = object["target_ids"];
     int64_t vocabulary = generator.generation().vocabulary();

@@ -1,8 +1,12 @@
 #include "runtime/text/SentencePiecePair.h"
 
+#include "runtime/text/LanguageTable.h"
+#include "runtime/text/TokenizerConfig.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace transept {
 
@@ -138,12 +142,9 @@ Result<std::unique_ptr<Tokenizer>> SentencePiecePair::create(const std::vector<T
   return std::unique_ptr<Tokenizer>(std::move(pair));
 }
 
-Status SentencePiecePair::readConfig(const std::string &text) {
-  if (text.empty())
-    return Status::success();
-  json config = json::parse(text, nullptr, false);
-  if (!config.is_object())
-    return refuse("the tokenizer's configuration is no JSON object");
+Status SentencePiecePair::readConfig(const std::string &configJson) {
+  TRANSEPT_TRY(text::TokenizerConfig::parse(configJson).status()); // refuses keys that are not known
+  json config = configJson.empty() ? json::object() : json::parse(configJson, nullptr, false);
   for (auto [name, piece] :
        {std::pair{"unk_token", &unknownPiece_}, {"eos_token", &endPiece_}, {"pad_token", &padPiece_}})
     if (config.contains(name) && !contentOf(config[name]).empty())
@@ -215,6 +216,38 @@ Result<std::vector<int64_t>> SentencePiecePair::encode(std::string_view text, co
     TRANSEPT_TRY(addPart(text.substr(begin)));
   ids.push_back(end_);
   return ids;
+}
+
+Result<std::vector<int64_t>> SentencePiecePair::encodeSource(std::string_view text,
+                                                             const LanguagePair &languages) const {
+  TRANSEPT_ASSIGN(std::vector<int64_t> ids, encode(text, source_, sourceIds_));
+  if (!languages.target.empty()) {
+    TRANSEPT_ASSIGN(int64_t tag, tagOf(languages.target));
+    ids.insert(ids.begin(), tag);
+  }
+  return ids;
+}
+
+Result<int64_t> SentencePiecePair::tagOf(const std::string &language) const {
+  if (auto found = sourceIds_.find(">>" + language + "<<"); found != sourceIds_.end())
+    return found->second;
+  if (auto found = sourceIds_.find(language); found != sourceIds_.end() && language.compare(0, 2, ">>") == 0)
+    return found->second;
+  std::set<std::string> known;
+  for (const auto &[piece, id] : sourceIds_)
+    if (piece.size() > 4 && piece.compare(0, 2, ">>") == 0 && piece.compare(piece.size() - 2, 2, "<<") == 0)
+      known.insert(piece.substr(2, piece.size() - 4));
+  if (known.empty())
+    return Status(Code::InvalidInput, "'target_lang' is not available: the model has one target language");
+  return text::unknownLanguage("target_lang", language, {known.begin(), known.end()});
+}
+
+Result<std::string> SentencePiecePair::languageSettings(const LanguagePair &languages) const {
+  if (!languages.source.empty())
+    return Status(Code::InvalidInput, "'source_lang' is not available: the model has one kind of source");
+  if (!languages.target.empty())
+    TRANSEPT_TRY(tagOf(languages.target).status());
+  return std::string("{}");
 }
 
 std::string SentencePiecePair::decodePieces(const std::vector<std::string> &pieces) const {

@@ -17,12 +17,12 @@ public:
   static Result<std::unique_ptr<Tokenizer>> create(const std::vector<TokenizerFile> &files,
                                                    const std::string &configJson);
 
-  Result<std::vector<int64_t>> encodeSource(std::string_view text) const override {
-    return encode(text, source_, sourceIds_);
-  }
-  Result<std::vector<int64_t>> encodeTarget(std::string_view text) const override {
+  /// The target language is that of a tag in front of the source, as in ">>fra<<".
+  Result<std::vector<int64_t>> encodeSource(std::string_view text, const LanguagePair &languages) const override;
+  Result<std::vector<int64_t>> encodeTarget(std::string_view text, const LanguagePair &) const override {
     return encode(text, target_, targetIds_);
   }
+  Result<std::string> languageSettings(const LanguagePair &languages) const override;
   std::string decode(Span<const int64_t> ids) const override;
   int64_t endOfSource() const override { return end_; }
 
@@ -32,6 +32,7 @@ private:
 
   Status readConfig(const std::string &json);
   Result<std::vector<int64_t>> encode(std::string_view text, const Processor &processor, const Vocabulary &ids) const;
+  Result<int64_t> tagOf(const std::string &language) const;
   /// A token that texts may spell out, at the beginning of `text`: the longest one. Empty where there is none.
   std::string_view addedToken(std::string_view text) const;
   std::string decodePieces(const std::vector<std::string> &pieces) const;

@@ -67,6 +67,8 @@ void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
     else
       option->allow_extra_args(false);
   }
+  for (const search::ControlInfo &info : search::controlInfos())
+    app.add_option("--" + kebab(info.name), controls[info.name], info.summary)->group("Text")->type_name("NAME");
 }
 
 Result<json> GenerateFlags::settingsJson() const {
@@ -82,6 +84,9 @@ Result<json> GenerateFlags::settingsJson() const {
     }
     object[name] = std::move(value);
   }
+  for (const auto &[name, text] : controls)
+    if (!text.empty())
+      object[name] = text;
   return object;
 }
 
@@ -92,8 +97,11 @@ LineLoopOptions GenerateFlags::loop() const {
 
 Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags) {
   TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
-  TRANSEPT_ASSIGN(std::shared_ptr<const Tokenizer> tokenizer, openTokenizer(*model));
+  // Token ids work without it.
+  Result<std::shared_ptr<const Tokenizer>> opened = openTokenizer(*model);
   search::GeneratorOptions options;
+  options.noTokenizer = opened.status();
+  std::shared_ptr<const Tokenizer> tokenizer = opened.ok() ? opened.take() : nullptr;
   options.threads = flags.model.threads;
   options.batch = flags.batch;
   options.truncate = flags.overlong == "truncate";

@@ -16,6 +16,7 @@ struct GenerateFlags {
   std::string overlong = "error";
   bool keepGoing = false, jsonSummary = false;
   std::map<std::string, std::string> settings; // by their generation_config.json names, as given
+  std::map<std::string, std::string> controls; // of texts, by their keys in requests; empty: not given
 
   /// Adds the flags; those of settings in `without` are left out.
   void add(CLI::App &app, const std::set<std::string> &without = {});

@@ -34,22 +34,29 @@ Status translate(const TranslateFlags &flags, int verbosity) {
   TRANSEPT_ASSIGN(json settings, flags.settingsJson());
   SignalGuard signals;
   TRANSEPT_ASSIGN(std::unique_ptr<Generator> generator, openGenerator(flags));
-  if (!generator->tokenizer())
+  if (!generator->tokenizer()) {
+    Status refusal = generator->textRefusal("input_ids");
+    if (refusal.code() != Code::InvalidInput)
+      return refusal.withContext(flags.model.path);
     return {Code::Unsupported, flags.model.path + ": has no tokenizer; use 'transept generate' with input_ids"};
+  }
   if (flags.best > 0) {
     settings["num_return_sequences"] = flags.best;
     if (!settings.contains("num_beams") && generator->defaults().numBeams < flags.best)
       settings["num_beams"] = flags.best;
     settings["return_token_scores"] = true; // a greedy answer gets a score too
   }
+  // What stands around every text; a line of which no more is left is answered by an empty one.
+  Request nothing;
+  const bool comparable = generator->parseText("", settings, nothing).ok();
   LineReader reader(STDIN_FILENO, &SignalGuard::interrupted());
   LineWriter writer(STDOUT_FILENO);
 
   LineActions<Request> actions;
   actions.read = [&](const std::string &line, Request &request, bool &done) -> Status {
     TRANSEPT_TRY(generator->parseText(line, settings, request));
-    const std::vector<int64_t> &ids = request.source.ids;
-    done = ids.size() == 1 && ids[0] == generator->tokenizer()->endOfSource();
+    done = comparable && request.source.ids == nothing.source.ids &&
+           request.settings.decoderInputIds == nothing.settings.decoderInputIds;
     return {};
   };
   actions.compute = [&](const std::vector<Request *> &requests) { return generator->run(requests); };

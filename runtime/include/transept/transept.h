@@ -191,11 +191,13 @@ TRANSEPT_API transept_status transept_session_memory(const transept_session *ses
 
 /* ---- files of a model ------------------------------------------------------------------------------------------- */
 
-/* Which tokenizer the model brings: "sentencepiece-pair" ...; "none" where it has none. Valid while the model is. */
+/* Which tokenizer the model brings: "sentencepiece-pair", "tokenizer.json" ...; "none" where it has none. Valid while
+ * the model is. */
 TRANSEPT_API const char *transept_model_tokenizer_kind(const transept_model *model);
 /* What the tokenizer must know besides its files, as JSON. */
 TRANSEPT_API const char *transept_model_tokenizer_config(const transept_model *model);
-/* Content of a file that travels in the model, e.g. "source.spm"; null where there is none. Valid while the model is. */
+/* Content of a file that travels in the model, e.g. "source.spm"; null where there is none. Valid while the model is.
+ */
 TRANSEPT_API const void *transept_model_file(const transept_model *model, const char *name, size_t *bytes);
 
 /* ---- generation ------------------------------------------------------------------------------------------------- */
@@ -211,15 +213,22 @@ typedef struct transept_tokenizer {
   int64_t (*decode)(void *user, const int64_t *ids, size_t count, char *text, size_t room);
   int64_t end_of_source;       /* id that ends every source, -1: none */
   void (*release)(void *user); /* called once; may be null */
+  int64_t source_suffix;       /* how many ids stand behind every source; 0: one, if there is end_of_source */
+  /* Of a tokenizer with languages; null: it has none. Codes are never null, empty ones mean the default. */
+  int64_t (*encode_in)(void *user, int32_t target, const char *source_lang, const char *target_lang, const char *text,
+                       size_t bytes, int64_t *ids, size_t room);
+  /* Generation settings for outputs in a language, a JSON object. Negative: there is no such language, and as many
+   * bytes of a sentence that says so. */
+  int64_t (*language_settings)(void *user, const char *source_lang, const char *target_lang, char *json, size_t room);
 } transept_tokenizer;
 
 typedef struct transept_generator transept_generator;
 
 typedef struct transept_generator_options {
   size_t struct_size;
-  int32_t threads;  /* 0: as many as the process may use */
-  int32_t batch;    /* most requests computed together; 0: 16. Answers do not depend on it. */
-  int32_t truncate; /* not 0: cut sources that are too long, instead of refusing them */
+  int32_t threads;                     /* 0: as many as the process may use */
+  int32_t batch;                       /* most requests computed together; 0: 16. Answers do not depend on it. */
+  int32_t truncate;                    /* not 0: cut sources that are too long, instead of refusing them */
   const transept_tokenizer *tokenizer; /* null: ids only. Taken over, on failure too. */
 } transept_generator_options;
 
@@ -229,10 +238,12 @@ TRANSEPT_API transept_status transept_generator_create(const transept_model *mod
                                                        transept_generator **generator, transept_error *error);
 TRANSEPT_API void transept_generator_free(transept_generator *generator);
 
-/* `requests` is a JSON object, or a list of them: {"text": "..."} or {"input_ids": [...]}, "id", and any setting under
- * its generation_config.json name. `*answers` is an object, or a list in the same order:
- * {"id", "hypotheses": [{"ids", "score", "text", "finish"}], "input_tokens", "output_tokens"}; valid until the next call.
- * In a list a request that fails is answered by {"id", "error": {"code", "message"}}; a single one fails the call. */
+/* `requests` is a JSON object, or a list of them: {"text": "..."} or {"input_ids": [...]}, "id", any setting under
+ * its generation_config.json name, and "source_lang", "target_lang", "language" and "task" where the model has them.
+ * `*answers` is an object, or a list in the same order:
+ * {"id", "hypotheses": [{"ids", "score", "text", "finish"}], "input_tokens", "output_tokens"}; valid until the next
+ * call. In a list a request that fails is answered by {"id", "error": {"code", "message"}}; a single one fails the
+ * call. */
 TRANSEPT_API transept_status transept_generator_run(transept_generator *generator, const char *requests,
                                                     const char **answers, transept_error *error);
 

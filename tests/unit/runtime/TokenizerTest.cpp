@@ -41,7 +41,7 @@ TEST(Tokenizer, SplitsAndJoinsAsMarianTokenizer) {
   ASSERT_GT(cases["encode"].size(), 20u);
   for (const json &one : cases["encode"]) {
     std::string text = one["text"];
-    auto ids = one["side"] == "source" ? tokenizer->encodeSource(text) : tokenizer->encodeTarget(text);
+    auto ids = one["side"] == "source" ? tokenizer->encodeSource(text, {}) : tokenizer->encodeTarget(text, {});
     ASSERT_TRUE(ids.ok()) << ids.status().message();
     EXPECT_EQ(json(*ids), one["ids"]) << text;
   }
@@ -79,11 +79,11 @@ TEST(Tokenizer, ALanguageCodeIsOneToken) {
   files.contents["vocab.json"] = vocabulary.dump();
   auto tokenizer = makeTokenizer("sentencepiece-pair", files.list(), "");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
-  std::vector<int64_t> plain = *(*tokenizer)->encodeSource(" the river");
-  std::vector<int64_t> coded = *(*tokenizer)->encodeSource(">>fra<< the river");
+  std::vector<int64_t> plain = *(*tokenizer)->encodeSource(" the river", {});
+  std::vector<int64_t> coded = *(*tokenizer)->encodeSource(">>fra<< the river", {});
   plain.insert(plain.begin(), 273);
   EXPECT_EQ(coded, plain);
-  EXPECT_EQ((*(*tokenizer)->encodeSource(">>deu<< the river"))[0], 1); // unknown
+  EXPECT_EQ((*(*tokenizer)->encodeSource(">>deu<< the river", {}))[0], 1); // unknown
 }
 
 TEST(Tokenizer, RefusesMissingAndDamagedFiles) {
