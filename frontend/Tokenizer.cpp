@@ -39,11 +39,16 @@ Outcome<TokenizerFiles> mlir::transept::findTokenizer(const std::string &directo
   auto has = [&](llvm::StringRef name) {
     return llvm::any_of(tokenizer.files, [&](const TokenizerFiles::File &file) { return file.name == name; });
   };
+  // Files of the checkpoint can lie beside the tokenizer.json that was made from them.
   if (has("source.spm") && has("target.spm") && has("vocab.json"))
     tokenizer.kind = "marian";
   else if (has("tokenizer.json"))
     tokenizer.kind = "tokenizer.json";
   else if (has("spiece.model") || has("sentencepiece.bpe.model") || has("tokenizer.model"))
     tokenizer.kind = "sentencepiece";
+  else if (has("vocab.json") && has("merges.txt"))
+    tokenizer.kind = "byte-level-bpe";
+  else if (has("vocab.txt"))
+    tokenizer.kind = "wordpiece";
   return tokenizer;
 }

@@ -12,7 +12,8 @@ struct TokenizerFiles {
   struct File {
     std::string name, path, sha256;
   };
-  /// "marian" (two SentencePiece models and a vocabulary), "sentencepiece", "tokenizer.json", or "none": ids only.
+  /// "marian" (two SentencePiece models and a vocabulary), "tokenizer.json", "sentencepiece" (one model),
+  /// "byte-level-bpe" (vocab.json and merges.txt), "wordpiece" (vocab.txt), or "none": ids only.
   std::string kind = "none";
   std::vector<File> files; ///< by name
 };

@@ -98,6 +98,10 @@ def settings():
     page = NOTICE + "# Generation settings\n\nFrom `runtime/search/SettingTable.cpp`. As flags: the same names with hyphens.\n\n"
     page += "| setting | value | meaning |\n|---|---|---|\n"
     page += "".join(f"| `{name}` | {cell(values)} | {cell(summary)} |\n" for name, values, summary in known)
+    source = (ROOT / "runtime/search/Controls.cpp").read_text(encoding="utf-8")
+    controls = rows_of(source.replace("return infos;", "return rows;"), "controlInfos", rf'\{{("\w+"),\s*{text},\s*{text}')
+    page += "\n## Of the text\n\nFrom `runtime/search/Controls.cpp`. Refused by name where a model does not have it; a wrong value is answered with those there are.\n\n"
+    page += "| key | value | meaning |\n|---|---|---|\n" + "".join(f"| `{name}` | {cell(values)} | {cell(summary)} |\n" for name, values, summary in controls)
     page += "\n## Not implemented\n\nA request that sets one is refused by name, unless the value means that the feature is off. Where an export\n"
     page += "brings one, compiling warns, and a request sends null to do without it.\n\n| setting | values that mean off | otherwise |\n|---|---|---|\n"
     page += "".join(f"| `{name}` | null, {cell(off[1:-1])} | {cell(advice)} |\n".replace("null,  |", "null |")

@@ -20,6 +20,7 @@ import lines
 import models
 import paper
 import pronunciation
+import texts
 from tool import Failed, Tool
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -50,7 +51,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation)
+        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

@@ -7,6 +7,7 @@
 #include "tools/driver/Attachments.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/Dump.h"
+#include "tools/driver/TokenizerPart.h"
 #include <chrono>
 
 using namespace mlir;
@@ -57,11 +58,15 @@ std::optional<Failure> Compilation::import() {
   warnings = std::move(imported->warnings);
   target = options.target;
   (*module)->setAttr(optionsAttrName, optionsToAttr(&context, target));
-  const TokenizerFiles &tokenizer = imported->description.tokenizer;
-  if (tokenizer.kind != "none" && !hasTokenizerCode(tokenizer.kind))
-    warnings.push_back("the export's tokenizer, of kind '" + tokenizer.kind +
-                       "', is not implemented; requests give token ids instead of text");
-  return attachTokenizer(*module, tokenizer);
+  if (std::optional<Failure> failure = attachTokenizer(*module, imported->description.tokenizer))
+    return failure;
+  Outcome<TokenizerPart> part = tokenizerPartOf(*module);
+  if (!part)
+    return std::move(part.failure());
+  if (std::string problem = tokenizerProblem(*part); !problem.empty())
+    warnings.push_back("the export's tokenizer cannot be used: " + problem +
+                       "; requests with text will be refused with this reason, those with token ids work");
+  return std::nullopt;
 }
 
 std::optional<Failure> Compilation::resume() {

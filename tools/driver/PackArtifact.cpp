@@ -6,13 +6,12 @@
 #include "runtime/ArtifactWriter.h"
 #include "tools/driver/Attachments.h"
 #include "tools/driver/TargetPasses.h"
+#include "tools/driver/TokenizerPart.h"
 #include "transept/version.h"
 #include "llvm/Support/FileSystem.h"
-#include <nlohmann/json.hpp>
 
 using namespace mlir;
 using namespace mlir::transept;
-using nlohmann::json;
 namespace runtime = ::transept;
 
 namespace {
@@ -20,16 +19,6 @@ namespace {
 constexpr const char *weightsSection = "weights";
 
 Failure failureOf(const runtime::Status &status) { return {status.exitCode(), status.message(), {}}; }
-
-/// The name under which the runtime knows a kind of tokenizer; empty for kinds it has no code for.
-std::string runtimeKind(StringRef kind) { return kind == "marian" ? "sentencepiece-pair" : ""; }
-
-std::string tokenizerKindOf(ModuleOp module) {
-  auto exported = module->getAttrOfType<DictionaryAttr>("transept.export");
-  auto tokenizer = exported ? exported.getAs<DictionaryAttr>("tokenizer") : DictionaryAttr();
-  auto kind = tokenizer ? tokenizer.getAs<StringAttr>("kind") : StringAttr();
-  return kind ? runtimeKind(kind.getValue()) : "";
-}
 
 /// Sections in the order of the file. `content` bytes outlive the writing.
 class Packer {
@@ -74,39 +63,14 @@ std::optional<Failure> Packer::addCode() {
   return std::nullopt;
 }
 
-/// tokenizer_config.json over special_tokens_map.json, keys sorted.
-static Outcome<std::string> mergeTokenizerConfig(const std::map<std::string, StringRef> &files) {
-  json merged = json::object();
-  for (const char *name : {"special_tokens_map.json", "tokenizer_config.json"}) {
-    auto file = files.find(name);
-    if (file == files.end())
-      continue;
-    json part = json::parse(file->second.begin(), file->second.end(), nullptr, /*allow_exceptions=*/false);
-    if (!part.is_object())
-      return Failure{ExitInvalidModel, std::string(name) + " is no JSON object", {}};
-    merged.update(part);
-  }
-  return merged.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 std::optional<Failure> Packer::addTokenizer() {
-  inputs.tokenizerKind = tokenizerKindOf(module);
-  if (inputs.tokenizerKind.empty()) {
-    inputs.tokenizerKind = "none";
-    return std::nullopt;
-  }
-  Outcome<std::map<std::string, StringRef>> files = attachedFiles(module);
-  if (!files)
-    return std::move(files.failure());
-  Outcome<std::string> config = mergeTokenizerConfig(*files);
-  if (!config)
-    return std::move(config.failure());
-  tokenizerConfig = *config;
-  for (const char *name : {"source.spm", "target.spm", "vocab.json", "target_vocab.json"}) {
-    auto file = files->find(name);
-    if (file == files->end())
-      continue;
-    addBytes(name, runtime::SectionKind::File, file->second);
+  Outcome<TokenizerPart> part = tokenizerPartOf(module);
+  if (!part)
+    return std::move(part.failure());
+  inputs.tokenizerKind = part->kind;
+  tokenizerConfig = part->config;
+  for (const auto &[name, content] : part->files) {
+    addBytes(name, runtime::SectionKind::File, content);
     inputs.tokenizerFiles.push_back(name);
   }
   return std::nullopt;
@@ -151,8 +115,6 @@ Outcome<PackedSizes> Packer::write(const std::string &path) {
 }
 
 } // namespace
-
-bool mlir::transept::hasTokenizerCode(StringRef kind) { return !runtimeKind(kind).empty(); }
 
 Outcome<PackedSizes> mlir::transept::packArtifact(ModuleOp module, const TargetOptions &options,
                                                   const std::string &path) {

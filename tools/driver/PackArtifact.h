@@ -14,9 +14,6 @@ struct PackedSizes {
   uint64_t artifact = 0, weights = 0, code = 0;
 };
 
-/// Whether the runtime has code for tokenizers of a kind that the frontend finds; without, requests give token ids.
-bool hasTokenizerCode(StringRef kind);
-
 /// Writes the artifact of an emitted module. `path` shows the old content or the whole new one.
 Outcome<PackedSizes> packArtifact(ModuleOp module, const TargetOptions &options, const std::string &path);
 
