@@ -110,9 +110,10 @@ Result<Controls> ControlTable::take(json &given, const Tokenizer *tokenizer) con
     return refuse("'language' is not available: the model has no languages that are spoken");
   if (speaks) {
     language = language.empty() ? language_ : language;
-    task = task.empty() ? task_ : task;
-    if (!language.empty() || !task.empty())
-      TRANSEPT_TRY(speak(language, task, controls));
+    if (language.empty() && !task.empty())
+      return refuse("'task' needs 'language': languages are not recognised here");
+    if (!language.empty())
+      TRANSEPT_TRY(speak(language, task.empty() ? task_ : task, controls));
   } else if (!task.empty()) {
     TRANSEPT_TRY(applyTask(task, controls));
   }
@@ -148,8 +149,6 @@ Result<int64_t> ControlTable::languageId(const std::string &language) const {
 
 /// The decoder's prompt of Whisper: start, language, task, no times.
 Status ControlTable::speak(const std::string &language, const std::string &task, Controls &controls) const {
-  if (language.empty())
-    return refuse("'task' needs 'language': languages are not recognised here");
   if (!start_)
     return refuse("'language' is not available: the model has no decoder_start_token_id");
   TRANSEPT_ASSIGN(int64_t spoken, languageId(language));

@@ -25,12 +25,15 @@ Named fairseqTokens() {
           {"mask_token", special("<mask>", true)}};
 }
 
+int64_t givenExtraIds(const TokenizerConfig &config) {
+  return std::count_if(config.additional.begin(), config.additional.end(),
+                       [](const AddedToken &token) { return token.content.find("<extra_id_") != std::string::npos; });
+}
+
 SlowTraits t5Traits(const TokenizerConfig &config, int64_t pieces) {
   SlowTraits traits;
   traits.named = {{"eos_token", special("</s>")}, {"unk_token", special("<unk>")}, {"pad_token", special("<pad>")}};
-  int64_t given = std::count_if(config.additional.begin(), config.additional.end(), [](const AddedToken &token) {
-    return token.content.find("<extra_id_") != std::string::npos;
-  });
+  int64_t given = givenExtraIds(config);
   for (int64_t i = 0; i < (given ? given : config.extraIds); ++i) {
     std::string content = "<extra_id_" + std::to_string(i) + ">";
     traits.added[pieces - 1 + config.extraIds - i] = special(content, true, true);
@@ -183,6 +186,10 @@ Result<std::unique_ptr<Tokenizer>> makeSlowTokenizer(const std::string &kind, co
       return lacks("spiece.model");
     if (name == "M2M100Tokenizer" && !vocabulary)
       return lacks("vocab.json");
+    if (int64_t given = givenExtraIds(config); given > 0 && given != config.extraIds && name == "T5Tokenizer")
+      return Status(Code::ArtifactRefused, "the tokenizer's configuration has " + std::to_string(given) +
+                                               " tokens '<extra_id_N>', 'extra_ids' says " +
+                                               std::to_string(config.extraIds));
     SlowModelResult made =
         makeSlowSentencePiece(model->bytes, vocabulary ? vocabulary->bytes : std::string_view(), config);
     if (!made.ok())

@@ -95,6 +95,8 @@ void refuseOthers(Fields &fields) {
   only("normalize", false);
   only("trust_remote_code", false);
   only("fix_mistral_regex", false);
+  only("wordpieces_prefix", "##");
+  only("dropout", json());
 }
 
 void readRest(Fields &fields, TokenizerConfig &config) {
@@ -172,13 +174,13 @@ Result<TokenizerConfig> TokenizerConfig::parse(const std::string &text) {
   readRest(fields, config);
   refuseOthers(fields);
   // Of padding, truncation, offsets, chats and files; without influence on the ids of a text, or the text of ids.
-  fields.ignore({"model_max_length", "max_length", "padding_side", "truncation_side", "truncation_strategy",
-                 "truncation", "padding", "stride", "pad_to_multiple_of", "pad_token_type_id", "return_token_type_ids",
-                 "model_input_names", "trim_offsets", "chat_template", "response_schema", "name_or_path",
-                 "_name_or_path", "_commit_hash", "tokenizer_file", "vocab_file", "merges_file", "spm_file",
-                 "special_tokens_map_file", "processor_class", "feature_extractor_type", "use_fast", "from_slow",
-                 "transformers_version", "model_type", "full_tokenizer_file", "verbose", "init_inputs",
-                 "normalizer_file", "is_local", "backend", "device_map", "token", "return_tensors",
+  fields.ignore({"model_max_length", "max_length", "max_len", "return_attention_mask", "padding_side",
+                 "truncation_side", "truncation_strategy", "truncation", "padding", "stride", "pad_to_multiple_of",
+                 "pad_token_type_id", "return_token_type_ids", "model_input_names", "trim_offsets", "chat_template",
+                 "response_schema", "name_or_path", "_name_or_path", "_commit_hash", "tokenizer_file", "vocab_file",
+                 "merges_file", "spm_file", "special_tokens_map_file", "processor_class", "feature_extractor_type",
+                 "use_fast", "from_slow", "transformers_version", "model_type", "full_tokenizer_file", "verbose",
+                 "init_inputs", "normalizer_file", "is_local", "backend", "device_map", "token", "return_tensors",
                  // facts about the pair of languages, and how Marian's files were made
                  "source_lang", "target_lang", "separate_vocabs", "added_tokens_decoder"});
   TRANSEPT_TRY(fields.done());

@@ -49,6 +49,8 @@ TEST(Controls, WhispersPromptHasLanguageTaskAndNoTimes) {
   EXPECT_EQ(promptOf(take(own, json::object())), (json{10, 11, 20, 30}));
   EXPECT_EQ(promptOf(take(own, {{"language", "de"}})), (json{10, 12, 20, 30}));
   EXPECT_EQ(promptOf(take(whisper(), json::object())), json());
+  own.erase("language"); // a task alone changes nothing
+  EXPECT_EQ(promptOf(take(own, json::object())), json());
 }
 
 TEST(Controls, WhispersLanguagesAndTasksAreListed) {
