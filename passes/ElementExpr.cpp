@@ -471,6 +471,9 @@ const Elem *ElementExprs::at(Value value, ArrayRef<const Elem *> indices) {
     return at(moved, movedIndices);
   if (std::optional<double> constant = constantAt(value, indices))
     return number(*constant);
+  if (isa<ConstantOp, WeightOp>(op))
+    if (const Elem *masked = triangleAt(value, indices))
+      return masked;
   if (op->hasTrait<Elementwise>())
     return elementwise(op, indices);
   if (auto fill = dyn_cast<FillOp>(op)) {

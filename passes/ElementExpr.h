@@ -53,8 +53,16 @@ public:
   /// Largest value the index expression takes, as a polynomial over sizes.
   DimAttr upperBound(DimAttr value) const;
 
+  /// A table with `upTo` where column <= row + offset, else `behind`.
+  struct Triangle {
+    double upTo = 0, behind = 0;
+    int64_t offset = 0;
+  };
+
 private:
   const Elem *unique(Elem elem);
+  /// The element of a constant that is a triangle (a stored causal mask); null where it is none.
+  const Elem *triangleAt(Value value, ArrayRef<const Elem *> indices);
   /// One step of `moved`; false where `value` is not a movement this class understands.
   bool step(Value &value, SmallVectorImpl<const Elem *> &indices);
   bool throughReshape(RankedTensorType from, RankedTensorType to, SmallVectorImpl<const Elem *> &indices);
@@ -65,6 +73,7 @@ private:
   std::deque<Elem> nodes;
   std::map<std::string, const Elem *> byKey;
   llvm::StringMap<DimAttr> extents;
+  llvm::DenseMap<Value, std::optional<Triangle>> triangles;
   unsigned fresh = 0;
 };
 

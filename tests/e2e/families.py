@@ -175,6 +175,27 @@ def overrides(tool, folder, tmp):
     run_model(tool, part, folder, tmp)
 
 
+# ---- narrow types ----
+
+
+def precision(tool, folder, tmp):
+    """Logits of exports in float16 and of dynamically quantised ones, to the tolerance that comes with them."""
+    with open(os.path.join(folder, "meta.json"), encoding="utf-8") as file:
+        meta = json.load(file)
+    own = os.path.join(folder, "expected.npz")
+    arrays = np.load(own if os.path.exists(own) else os.path.join(folder, meta["expected_in"], "expected.npz"))
+    artifact = compiled(tool, folder, tmp)
+    inputs, outputs = os.path.join(tmp, "x.npz"), os.path.join(tmp, "y.npz")
+    for kind in ("single", "batch"):
+        np.savez(inputs, **{name: arrays[f"{kind}.{name}"] for name in ("input_ids", "attention_mask", "decoder_input_ids")})
+        expect_success(tool.run("transept", "run", artifact, "--entry", "score", "--inputs", inputs, "--outputs", outputs), kind)
+        near(np.load(outputs)["logits"].astype(np.float32), arrays[f"{kind}.teacher_forced_logits"], kind, meta["ort_tolerance"])
+        request = {"input_ids": arrays[f"{kind}.input_ids"][0][arrays[f"{kind}.attention_mask"][0] == 1].tolist(), "max_new_tokens": 8}
+        for beams in (1, 4):
+            found = answers(tool, "generate", artifact, [{**request, "num_beams": beams}])[0]["hypotheses"]
+            expect(1 < len(found[0]["ids"]) <= 9, f"{kind}: {found}")
+
+
 # ---- graphs that do not generate ----
 
 
@@ -207,3 +228,5 @@ def tests(tool, root):
     yield test(missing_cross_keys, "marian-tiny")
     yield test(overrides, "t2t-style")
     yield test(encoder_only, "bert-tiny")
+    yield test(precision, "marian-tiny-fp16-native")
+    yield test(precision, "marian-tiny-int8")

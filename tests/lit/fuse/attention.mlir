@@ -138,3 +138,26 @@ func.func @weights_used_elsewhere(%q: tensor<?x4x?x16xf32, #transept.dims<[batch
   %o = transept.matmul %p, %v : (tensor<?x4x?x?xf32, #transept.dims<[batch, 4, T, S]>>, tensor<?x4x?x16xf32, #transept.dims<[batch, 4, S, 16]>>) -> tensor<?x4x?x16xf32, #transept.dims<[batch, 4, T, 16]>>
   return %o, %p : tensor<?x4x?x16xf32, #transept.dims<[batch, 4, T, 16]>>, tensor<?x4x?x?xf32, #transept.dims<[batch, 4, T, S]>>
 }
+
+// CHECK-LABEL: func.func @stored_causal_mask
+// CHECK: transept.attention {{.*}} empty_row uniform {{.*}}causal, causalOffset = #transept.dim<0>
+func.func @stored_causal_mask(%q: tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>, %k: tensor<?x4x16x3xf32, #transept.dims<[batch, 4, 16, 3]>>, %v: tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>) -> tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>> {
+  %m = transept.constant dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [0.0, 0.0, 0.0]]> : tensor<3x3xf32>
+  %s = transept.matmul %q, %k : (tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>, tensor<?x4x16x3xf32, #transept.dims<[batch, 4, 16, 3]>>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %t = transept.add %s, %m : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>, tensor<3x3xf32>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %p = transept.softmax %t {axis = 3} : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %o = transept.matmul %p, %v : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>, tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>) -> tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>
+  return %o : tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>
+}
+
+// CHECK-LABEL: func.func @stored_causal_mask_with_a_hole
+// CHECK-NOT: transept.attention
+// CHECK: transept.softmax
+func.func @stored_causal_mask_with_a_hole(%q: tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>, %k: tensor<?x4x16x3xf32, #transept.dims<[batch, 4, 16, 3]>>, %v: tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>) -> tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>> {
+  %m = transept.constant dense<[[0.0, -1.0e9, -1.0e9], [0.0, 0.0, -1.0e9], [-1.0e9, 0.0, 0.0]]> : tensor<3x3xf32>
+  %s = transept.matmul %q, %k : (tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>, tensor<?x4x16x3xf32, #transept.dims<[batch, 4, 16, 3]>>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %t = transept.add %s, %m : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>, tensor<3x3xf32>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %p = transept.softmax %t {axis = 3} : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>) -> tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>
+  %o = transept.matmul %p, %v : (tensor<?x4x3x3xf32, #transept.dims<[batch, 4, 3, 3]>>, tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>) -> tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>
+  return %o : tensor<?x4x3x16xf32, #transept.dims<[batch, 4, 3, 16]>>
+}
