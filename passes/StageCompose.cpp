@@ -45,7 +45,7 @@ bool transept::isStaged(func::FuncOp function) {
   StringRef name = function.getName();
   bool monolith = static_cast<bool>(findPart(module, "monolith"));
   if (name == "encoder" || name == "decoder" || name == "decoder_merged")
-    return !monolith;
+    return !monolith && (name != "decoder_merged" || !findPart(module, "decoder"));
   if (name == "decoder_with_past" || name == "cross_kv")
     return !hasPrefixDecoder(module);
   return true;

@@ -406,4 +406,117 @@ kernel.func @attend symbols ["rows", "batch", "S"] from "" {
   }
 }
 
+// Several positions of a row at once, with their weights; a slot without visible keys has the weights of its policy.
+TEST_P(Attend, ReturnsTheWeightsOfSeveralPositions) {
+  const int64_t H = 2, D = 20, batch = 3, rows = 4, T = 3;
+  for (int policy : {0, 1, 2}) {
+    std::string text = replaced(R"(
+kernel.func @attend symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: F, %k: F, %v: F, %source: !kernel.buffer<i32>, %mask: !kernel.buffer<i64>, %y: F, %p: F):
+  kernel.attend_source shapes [#transept.dims<[rows, 3, 2, 20]>, #transept.dims<[batch, S, 2, 20]>, #transept.dims<[batch, S, 2, 20]>,
+      #transept.dims<[rows]>, #transept.dims<[batch, S]>, #transept.dims<[rows, 3, 2, 20]>, #transept.dims<[rows, 2, 3, S]>]
+      ins(%q, %k, %v, %source, %mask) outs(%y, %p)
+      {scale = 0.125 : f32, emptyRow = _policy : i64, hasKeyMask} : (F, F, F, !kernel.buffer<i32>, !kernel.buffer<i64>, F, F) -> ()
+}
+)",
+                                {{"_policy", std::to_string(policy)}, {"F", "!kernel.buffer<!32>"}, {"!32", "f32"}});
+    Kernels kernels(text, GetParam());
+    for (int64_t S : {1, 30, 130}) {
+      Array<float> q = randomFloats(rows * T * H * D, 1), k = randomFloats(batch * S * H * D, 2, 2),
+                   v = randomFloats(batch * S * H * D, 3), y(rows * T * H * D), p(rows * H * T * S, -9.0f);
+      Array<int32_t> source(std::vector<int32_t>{2, 0, 1, 2});
+      Array<int64_t> mask(batch * S, 1);
+      for (int64_t j = 0; j < S; ++j) {
+        mask[S + j] = 0;
+        mask[2 * S + j] = j * 2 < S;
+      }
+      kernels.run(0, {q.data(), k.data(), v.data(), source.data(), mask.data(), y.data(), p.data()}, {rows, batch, S},
+                  3);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t t = 0; t < T; ++t)
+          for (int64_t h = 0; h < H; ++h) {
+            int64_t slot = source[r];
+            const float *query = &q[((r * T + t) * H + h) * D];
+            auto weights = softmax(
+                S,
+                [&](int64_t j) {
+                  double sum = 0;
+                  for (int64_t d = 0; d < D; ++d)
+                    sum += double(query[d]) * k[((slot * S + j) * H + h) * D + d];
+                  return sum * 0.125;
+                },
+                [&](int64_t j) { return mask[slot * S + j] != 0; });
+            if (weights.empty())
+              weights.assign(S, policy == 0 ? 1.0 / double(S) : policy == 1 ? 0 : notANumber);
+            for (int64_t j = 0; j < S; ++j)
+              Problem::near(p[((r * H + h) * T + t) * S + j], weights[j]);
+            for (int64_t d = 0; d < D; ++d) {
+              double sum = 0;
+              for (int64_t j = 0; j < S; ++j)
+                sum += weights[j] * v[((slot * S + j) * H + h) * D + d];
+              Problem::near(y[((r * T + t) * H + h) * D + d], sum);
+            }
+          }
+    }
+  }
+}
+
+// A prompt at once leaves the bits in the cache, and gives the answers, of its positions one after the other.
+TEST_P(Attend, ManyPositionsAreAsOneAfterTheOther) {
+  const int64_t rows = 2, H = 2, D = 20, T = 21, capacity = 32, blocks = 5, E = 2 * H * 16 * D;
+  auto kernelsFor = [&](const std::string &positions) {
+    return Kernels(replaced(R"(
+kernel.func @append symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%k: F, %v: F, %pool: F, %table: I, %position: !kernel.buffer<i64>):
+  kernel.cache_append shapes [#transept.dims<[rows, _T, 2, 20]>, #transept.dims<[rows, _T, 2, 20]>, #transept.dims<[blocks, _E]>,
+      #transept.dims<[rows, capacity]>, #transept.dims<[rows]>] ins(%k, %v, %pool, %table, %position)
+      {kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 20 : i64, keyOffset = 0 : i64, valueOffset = 640 : i64}
+      : (F, F, F, I, !kernel.buffer<i64>) -> ()
+}
+kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%q: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %y: F):
+  kernel.attend_cache shapes [#transept.dims<[rows, _T, 2, 20]>, #transept.dims<[blocks, _E]>, #transept.dims<[rows, capacity]>,
+      #transept.dims<[rows]>, #transept.dims<[rows, _T, 2, 20]>] ins(%q, %pool, %table, %position) outs(%y)
+      {scale = 0.5 : f32, heads = 2 : i64, kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 20 : i64, keyOffset = 0 : i64, valueOffset = 640 : i64}
+      : (F, F, I, !kernel.buffer<i64>, F) -> ()
+}
+)",
+                            {{"_E", std::to_string(E)},
+                             {"_T", positions},
+                             {"F", "!kernel.buffer<!32>"},
+                             {"I,", "!kernel.buffer<i32>,"},
+                             {"I)", "!kernel.buffer<i32>)"},
+                             {"!32", "f32"}}),
+                   GetParam());
+  };
+  Kernels one = kernelsFor("1"), many = kernelsFor(std::to_string(T));
+  Array<float> q = randomFloats(rows * T * H * D, 1), k = randomFloats(rows * T * H * D, 2),
+               v = randomFloats(rows * T * H * D, 3), y(rows * T * H * D), stepped(rows * T * H * D),
+               pool(blocks * E, notANumber), steppedPool(blocks * E, notANumber);
+  Array<int32_t> table(rows * capacity, 0);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t p = 0; p < T; ++p)
+      table[r * capacity + p] = int32_t(r + 2 * (p / 16));
+  Array<int64_t> position(rows, 0);
+  std::vector<int64_t> sizes{rows, capacity, blocks};
+  many.run(0, {k.data(), v.data(), pool.data(), table.data(), position.data()}, sizes, 4);
+  many.run(1, {q.data(), pool.data(), table.data(), position.data(), y.data()}, sizes, 4);
+  const int64_t width = H * D;
+  for (int64_t p = 0; p < T; ++p) {
+    Array<float> oneK(rows * width), oneV(rows * width), oneQ(rows * width), oneY(rows * width);
+    for (int64_t r = 0; r < rows; ++r) {
+      position[r] = p;
+      std::copy_n(k.begin() + (r * T + p) * width, width, oneK.begin() + r * width);
+      std::copy_n(v.begin() + (r * T + p) * width, width, oneV.begin() + r * width);
+      std::copy_n(q.begin() + (r * T + p) * width, width, oneQ.begin() + r * width);
+    }
+    one.run(0, {oneK.data(), oneV.data(), steppedPool.data(), table.data(), position.data()}, sizes);
+    one.run(1, {oneQ.data(), steppedPool.data(), table.data(), position.data(), oneY.data()}, sizes);
+    for (int64_t r = 0; r < rows; ++r)
+      std::copy_n(oneY.begin() + r * width, width, stepped.begin() + (r * T + p) * width);
+  }
+  EXPECT_EQ(std::memcmp(pool.data(), steppedPool.data(), blocks * E * sizeof(float)), 0);
+  EXPECT_TRUE(sameBits(y, stepped));
+}
+
 } // namespace
