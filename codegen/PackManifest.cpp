@@ -141,6 +141,7 @@ private:
   void addStates();
   void addEntry(ProgramOp op);
   void addBuffer(program::Entry &entry, BufferOp op, ArrayRef<StringRef> symbols);
+  void addSegment(program::Entry &entry, SegmentOp op, ArrayRef<StringRef> symbols);
   void addDispatch(program::Entry &entry, DispatchOp op, ArrayRef<StringRef> symbols);
   void addGuard(program::Entry &entry, DictionaryAttr guard, ArrayRef<StringRef> symbols);
   void addGeneration();
@@ -252,12 +253,46 @@ void ManifestBuilder::addBuffer(program::Entry &entry, BufferOp op, ArrayRef<Str
   if (op.getStorage() == "arena")
     *buffer->mutable_offset() = expr(op.getOffsetAttr(), symbols, owner);
   *buffer->mutable_bytes() = expr(bytes, symbols, owner);
+  buffer->set_arena(op.getArena().value_or(0));
   if (std::optional<ElementsAttr> value = op.getDefaultValue()) {
     HostTensor tensor = HostTensor::fromElements(*value);
     if (!tensor)
       return fail(owner + " has a default that cannot be read");
     buffer->set_has_default(true);
     buffer->set_default_value(std::string(tensor.bytes().begin(), tensor.bytes().end()));
+  }
+}
+
+void ManifestBuilder::addSegment(program::Entry &entry, SegmentOp op, ArrayRef<StringRef> symbols) {
+  std::string owner = "a segment of entry '" + entry.name() + "'";
+  program::Segment *segment = entry.add_segments();
+  segment->set_arena(op.getArena());
+  *segment->mutable_arena_bytes() = expr(op.getArenaBytesAttr(), symbols, owner);
+  if (ArrayAttr sets = op.getSetsAttr())
+    for (auto [symbol, value] : llvm::zip(stringsOf(sets), op.getSetValuesAttr())) {
+      program::Assignment *assignment = segment->add_assignments();
+      assignment->set_symbol(llvm::find(symbols, symbol) - symbols.begin());
+      *assignment->mutable_value() = expr(cast<DimAttr>(value), symbols, owner);
+    }
+  uint32_t dispatches = 0;
+  for (Operation &inner : op.getBody().front()) {
+    if (auto dispatch = dyn_cast<DispatchOp>(inner)) {
+      addDispatch(entry, dispatch, symbols);
+      ++dispatches;
+    } else if (auto read = dyn_cast<ReadBackOp>(inner)) {
+      program::ReadBack *back = segment->add_read_backs();
+      back->set_buffer(buffers.lookup(read.getBuffer()));
+      for (StringRef symbol : stringsOf(read.getSymbols()))
+        back->add_symbols(llvm::find(symbols, symbol) - symbols.begin());
+      back->set_source(read.getSourceNodes().str());
+    }
+  }
+  segment->set_dispatches(dispatches);
+  segment->set_next(op.getNext());
+  if (Value condition = op.getCondition()) {
+    segment->set_branches(true);
+    segment->set_condition(buffers.lookup(condition));
+    segment->set_otherwise(op.getOtherwise().value_or(0));
   }
 }
 
@@ -286,6 +321,7 @@ void ManifestBuilder::addGuard(program::Entry &entry, DictionaryAttr guard, Arra
   *message->mutable_left() = expr(left, symbols, owner);
   *message->mutable_right() = expr(right, symbols, owner);
   message->set_message(text(guard, "message").str());
+  message->set_segment(number(guard, "segment"));
   message->set_relation(llvm::StringSwitch<program::Guard::Relation>(text(guard, "relation"))
                             .Case("le", program::Guard::LE)
                             .Case("ge", program::Guard::GE)
@@ -299,15 +335,21 @@ void ManifestBuilder::addEntry(ProgramOp op) {
   SmallVector<StringRef> symbols = stringsOf(op.getSymbols());
   for (StringRef symbol : symbols)
     setSymbol(*entry->add_symbols(), symbol);
+  if (ArrayAttr runTime = op.getRunTimeSymbolsAttr())
+    for (StringRef symbol : stringsOf(runTime)) {
+      program::Symbol *message = entry->add_symbols();
+      message->set_name(symbol.str());
+      message->set_at_run_time(true);
+      symbols.push_back(symbol);
+    }
   for (Operation &inner : op.getBody().front()) {
     if (auto buffer = dyn_cast<BufferOp>(inner))
       addBuffer(*entry, buffer, symbols);
-    else if (auto dispatch = dyn_cast<DispatchOp>(inner))
-      addDispatch(*entry, dispatch, symbols);
+    else if (auto segment = dyn_cast<SegmentOp>(inner))
+      addSegment(*entry, segment, symbols);
   }
   for (Attribute guard : op.getGuards())
     addGuard(*entry, cast<DictionaryAttr>(guard), symbols);
-  *entry->mutable_arena_bytes() = expr(op.getArenaBytesAttr(), symbols, "arena of entry '" + entry->name() + "'");
 }
 
 void ManifestBuilder::addGeneration() {

@@ -262,6 +262,44 @@ def Kernel_ExportOp : Kernel_Op<"export", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins AnyTensor:$value, StrAttr:$name, Transept_DimsAttr:$shape, StrAttr:$role);
   let assemblyFormat = "$value `to` $name $shape `role` $role attr-dict `:` type($value)";
 }
+def Kernel_ReadSizesOp : Kernel_Op<"read_sizes", [MemoryEffects<[MemWrite]>]> {
+  let summary = "The elements of an i64 tensor become the values of run-time symbols";
+  let description = [{ Ops that depend on the symbols come after it. A negative element is an error of the run. }];
+  let arguments = (ins AnyTensor:$values, StrArrayAttr:$symbols);
+  let assemblyFormat = "$values `to` $symbols attr-dict `:` type($values)";
+}
+def Kernel_VariableOp : Kernel_Op<"variable", [MemoryEffects<[MemRead]>]> {
+  let summary = "A tensor that kernel.set gives new contents, while an entry branches and repeats";
+  let description = [{ Its memory is set up whenever a label with the same arena is passed; its dims are those of that moment. }];
+  let arguments = (ins StrAttr:$name, StrAttr:$arena, Transept_DimsAttr:$shape);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$name `in` $arena $shape attr-dict `:` type($result)";
+}
+def Kernel_SetOp : Kernel_Op<"set", [MemoryEffects<[MemWrite]>]> {
+  let summary = "The tensor becomes the content of a variable; follows a label with the variable's arena";
+  let arguments = (ins AnyTensor:$value, AnyTensor:$variable);
+  let assemblyFormat = "$value `to` $variable attr-dict `:` type($value) `,` type($variable)";
+}
+def Kernel_LabelOp : Kernel_Op<"label", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A place that jumps lead to: run-time symbols get values, then an arena is set up";
+  let arguments = (ins StrAttr:$name, OptionalAttr<StrArrayAttr>:$sets, OptionalAttr<ArrayAttr>:$setValues, OptionalAttr<StrAttr>:$arena);
+  let assemblyFormat = "$name (`sets` $sets^ `to` $setValues)? (`arena` $arena^)? attr-dict";
+}
+def Kernel_JumpOp : Kernel_Op<"jump", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Goes on at a label";
+  let arguments = (ins StrAttr:$target);
+  let assemblyFormat = "$target attr-dict";
+}
+def Kernel_BranchOp : Kernel_Op<"branch", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Goes on at one of two labels, as one boolean says";
+  let arguments = (ins AnyTensor:$condition, StrAttr:$target, StrAttr:$otherwise);
+  let assemblyFormat = "$condition `to` $target `else` $otherwise attr-dict `:` type($condition)";
+}
+def Kernel_GuardOp : Kernel_Op<"guard", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A relation {lhs, relation, rhs, message} that must hold when the code after it is entered";
+  let arguments = (ins DictionaryAttr:$relation);
+  let assemblyFormat = "$relation attr-dict";
+}
 def Kernel_ViewOp : Kernel_Op<"view", [Pure]> {
   let summary = "The same elements under another shape; no copy";
   let arguments = (ins AnyTensor:$source, ArrayAttr:$shape);
@@ -284,25 +322,47 @@ def Kernel_FuncOp : Kernel_Op<"func", [IsolatedFromAbove, Symbol, SingleBlock, N
   let assemblyFormat = "$sym_name `symbols` $symbols `from` $sourceNodes attr-dict-with-keyword $body";
 }
 def Kernel_ProgramOp : Kernel_Op<"program", [IsolatedFromAbove, Symbol, SingleBlock, NoTerminator]> {
-  let summary = "An entry as the runtime walks it: buffers, then dispatches";
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$symbols, Transept_DimAttr:$arenaBytes, ArrayAttr:$guards);
+  let summary = "An entry as the runtime walks it: buffers, then segments";
+  let description = [{
+    `symbols` are known when a call is set up, `runTimeSymbols` are set by segments. A guard may say its `segment` (default 0).
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$symbols, OptionalAttr<StrArrayAttr>:$runTimeSymbols, ArrayAttr:$guards);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `symbols` $symbols `arena` $arenaBytes attr-dict-with-keyword $body";
+  let assemblyFormat = "$sym_name `symbols` $symbols (`run_time` $runTimeSymbols^)? attr-dict-with-keyword $body";
+}
+def Kernel_SegmentOp : Kernel_Op<"segment", [HasParent<"ProgramOp">, SingleBlock, NoTerminator]> {
+  let summary = "Dispatches whose sizes are known when the segment is entered, and what follows them";
+  let description = [{
+    Entering it: symbol `sets[i]` gets the value `setValues[i]`, then the arena `arena` is set up (segments may share one), then
+    dispatches and read-backs run in order. Segment `next` follows, or `otherwise` where the first element of `condition` is zero; the
+    number of segments stands for the end.
+  }];
+  let arguments = (ins I64Attr:$arena, Transept_DimAttr:$arenaBytes, I64Attr:$next, Optional<Kernel_BufferType>:$condition, OptionalAttr<I64Attr>:$otherwise,
+                       OptionalAttr<StrArrayAttr>:$sets, OptionalAttr<ArrayAttr>:$setValues);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ (`sets` $sets^ `to` $setValues)? `arena` $arena $arenaBytes `next` $next (`if` $condition^ `:` type($condition) `else` $otherwise)?
+    attr-dict-with-keyword $body }];
+}
+def Kernel_ReadBackOp : Kernel_Op<"read_back", [HasParent<"SegmentOp">]> {
+  let summary = "The first elements of an i64 buffer become the values of run-time symbols";
+  let arguments = (ins Kernel_BufferType:$buffer, StrArrayAttr:$symbols, StrAttr:$sourceNodes);
+  let assemblyFormat = "$buffer `to` $symbols `for` $sourceNodes attr-dict `:` type($buffer)";
 }
 def Kernel_BufferOp : Kernel_Op<"buffer", [HasParent<"ProgramOp">]> {
   let summary = "Where a tensor of a program lives";
   let description = [{
-    storage: "input", "output", "arena", "constant", "state". arena: `offset` in bytes over call symbols, 256-byte aligned.
+    storage: "input", "output", "arena", "constant", "state". arena: `offset` in bytes over symbols, 256-byte aligned, in the arena
+    `arena` (default 0), in which outputs lie as well.
     constant: `keys`, `transposed`, `layout` as in kernel.constant (pack assigns the file offset). input: `defaultValue` if it may be left out.
     state: `role` as in kernel.state.
   }];
   let arguments = (ins StrAttr:$storage, StrAttr:$name, Transept_DimsAttr:$shape, OptionalAttr<Transept_DimAttr>:$offset,
                        OptionalAttr<StrArrayAttr>:$keys, OptionalAttr<DenseBoolArrayAttr>:$transposed, OptionalAttr<StrAttr>:$layout,
-                       OptionalAttr<StrAttr>:$role, OptionalAttr<ElementsAttr>:$defaultValue);
+                       OptionalAttr<StrAttr>:$role, OptionalAttr<ElementsAttr>:$defaultValue, OptionalAttr<I64Attr>:$arena);
   let results = (outs Kernel_BufferType:$result);
-  let assemblyFormat = "$storage $name $shape (`at` $offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$storage $name $shape (`at` $offset^)? (`arena` $arena^)? attr-dict `:` type($result)";
 }
-def Kernel_DispatchOp : Kernel_Op<"dispatch", [HasParent<"ProgramOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Kernel_DispatchOp : Kernel_Op<"dispatch", [HasParent<"SegmentOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Runs a kernel function on buffers";
   let description = [{ With `barrier`, all threads wait for all earlier dispatches first. Sizes are the values of the callee's symbols. }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Kernel_BufferType>:$buffers, UnitAttr:$barrier);

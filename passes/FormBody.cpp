@@ -28,6 +28,8 @@ DimsAttr transept::shapeOf(Value tensor) {
   Operation *op = tensor.getDefiningOp();
   if (auto state = dyn_cast<kernel::StateOp>(op))
     return state.getShape();
+  if (auto variable = dyn_cast<kernel::VariableOp>(op))
+    return variable.getShape();
   if (auto kernelOp = dyn_cast<kernel::KernelOp>(op))
     return cast<DimsAttr>(kernelOp.getShapes()[kernelOp.getInputs().size() + cast<OpResult>(tensor).getResultNumber()]);
   SmallVector<DimAttr> dims;

@@ -55,6 +55,9 @@ SmallVector<kernel::ContractOp> companionsOf(kernel::ContractOp leader) {
   Value x = leader.getInputs()[0];
   bool isNear = true;
   for (Operation *op = leader->getNextNode(); op; op = op->getNextNode()) {
+    // Variables may have other contents there.
+    if (isa<kernel::LabelOp>(op))
+      break;
     auto other = dyn_cast<kernel::ContractOp>(op);
     if (!other)
       continue;

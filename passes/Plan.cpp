@@ -16,6 +16,8 @@ using namespace mlir::transept;
 static LogicalResult verifyStep(const EntryPlan &plan) {
   static constexpr StringLiteral callSymbols[] = {"batch",  "source",   "rows", "capacity",
                                                   "blocks", "specials", "topk", "target"};
+  if (plan.segments.size() > 1)
+    return emitError(plan.entry->getLoc()) << "entry 'step' branches or repeats, or has sizes that only data says";
   for (StringRef symbol : plan.symbols)
     if (!llvm::is_contained(callSymbols, symbol))
       return emitError(plan.entry->getLoc()) << "sizes of entry 'step' depend on '" << symbol << "'";

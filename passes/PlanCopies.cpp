@@ -14,10 +14,9 @@ Value transept::rootOf(Value tensor) {
   return tensor;
 }
 
-/// A copy of the tensor, made by a kernel over its flat elements.
-static Value copyOf(OpBuilder &builder, Location loc, Value tensor) {
+/// A copy of the tensor under `shape`, made by a kernel over its flat elements.
+static Value copyOf(OpBuilder &builder, Location loc, Value tensor, DimsAttr shape) {
   MLIRContext *context = builder.getContext();
-  DimsAttr shape = shapeOf(tensor);
   DimAttr count = elementCount(context, shape.getDims());
   auto flatShape = DimsAttr::get(context, {count});
   auto flatType = plainType({count}, kernel::elementTypeOf(tensor.getType()));
@@ -34,7 +33,12 @@ static Value copyOf(OpBuilder &builder, Location loc, Value tensor) {
     Body b(loc, builder);
     b.create<kernel::YieldOp>(b.load(block->getArgument(1), block->getArgument(0)));
   }
-  return builder.create<kernel::ViewOp>(loc, tensor.getType(), map.getResult(0), asArray(shape.getDims()));
+  auto type = plainType(shape.getDims(), kernel::elementTypeOf(tensor.getType()));
+  return builder.create<kernel::ViewOp>(loc, type, map.getResult(0), asArray(shape.getDims()));
+}
+
+static Value copyOf(OpBuilder &builder, Location loc, Value tensor) {
+  return copyOf(builder, loc, tensor, shapeOf(tensor));
 }
 
 namespace {
@@ -91,6 +95,13 @@ LogicalResult transept::insertCopies(kernel::EntryOp entry) {
     Value copy = copyOf(builder, exported.getLoc(), exported.getValue());
     exported.getValueMutable().assign(copy);
     taken.insert(rootOf(copy));
+  }
+
+  // What a variable is set to is copied where the variable's memory is there: behind the label. There the symbols may have
+  // new values, which only the variable's shape is in terms of.
+  for (auto set : llvm::make_early_inc_range(block.getOps<kernel::SetOp>())) {
+    builder.setInsertionPoint(set);
+    set.getValueMutable().assign(copyOf(builder, set.getLoc(), set.getValue(), shapeOf(set.getVariable())));
   }
 
   Operation *terminator = block.getTerminator();

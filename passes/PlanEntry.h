@@ -24,26 +24,39 @@ LogicalResult insertCopies(kernel::EntryOp entry);
 struct PlannedDispatch {
   Operation *op = nullptr;
   SmallVector<Value> reads, writes;
+  unsigned segment = 0;
   bool barrier = false;
-  /// Barriers before and at this dispatch.
+  /// Barriers and segments before and at this dispatch.
   int epoch = 0;
+};
+
+/// What is set up and walked at once: it ends where sizes become known and where control flow joins or parts.
+struct PlannedSegment {
+  kernel::LabelOp label; // null where nothing jumps to it
+  SmallVector<kernel::GuardOp> guards;
+  SmallVector<kernel::ReadSizesOp> reads;
+  Operation *exit = nullptr; // a jump or branch; null: the next segment follows
+  unsigned arena = 0;
 };
 
 /// Where a tensor lives.
 struct Place {
   StringRef storage; // as in kernel.buffer
   std::string name;
+  std::string memory; // of a state or variable: places with the same are one buffer
   DimsAttr shape;
   Type elementType;
-  std::string role;          // of a state
-  unsigned slot = 0;         // of the arena
-  Operation *made = nullptr; // a constant or state op, or the kernel
+  std::string role;  // of a state
+  unsigned slot = 0; // of the arena
+  unsigned arena = 0;
+  Operation *made = nullptr; // a constant, state or variable op, or the kernel
   unsigned input = 0;        // number of the entry's argument
 };
 
 /// A range of the arena that holds one tensor at a time.
 struct Slot {
   DimAttr bytes;
+  unsigned arena = 0;
   DimAttr offset;
   int lastEpoch = 0; // of the last use of its tensor
 };
@@ -62,19 +75,26 @@ public:
   /// By root, in the order of the program's buffers.
   llvm::MapVector<Value, Place> places;
   std::vector<Slot> slots;
-  DimAttr arenaBytes;
+  std::vector<PlannedSegment> segments;
+  std::vector<DimAttr> arenaBytes; // by arena
   /// Of inputs and states, in order of first use.
   SmallVector<StringRef> symbols;
+  /// Those that a segment sets.
+  SmallVector<StringRef> runTimeSymbols;
 
 private:
   void placeInterface();
+  /// Cuts the entry into segments.
   void collectDispatches();
+  PlannedSegment &beginSegment(kernel::LabelOp label = {});
+  void placeVariables();
   /// A barrier where a dispatch depends on one since the last barrier.
   void setBarriers();
   /// A tensor takes a slot whose last user ended before a barrier: reuse never costs one.
   void assignSlots();
   LogicalResult collectSymbols();
-  unsigned takeSlot(DimAttr bytes, int epoch);
+  DimAttr slotBytes(const Place &place) const;
+  unsigned takeSlot(DimAttr bytes, unsigned arena, int epoch);
 };
 
 /// The kernel.func ops of a module; equal kernels are one.

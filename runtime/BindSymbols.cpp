@@ -93,7 +93,7 @@ Status bindSymbols(const program::Entry &entry, const google::protobuf::Repeated
   values.assign(static_cast<size_t>(entry.symbols_size()), unbound);
   auto find = [&](std::string_view name) -> int64_t * {
     for (int i = 0; i < entry.symbols_size(); ++i)
-      if (entry.symbols(i).name() == name)
+      if (entry.symbols(i).name() == name && !entry.symbols(i).at_run_time())
         return &values[static_cast<size_t>(i)];
     return nullptr;
   };
@@ -119,7 +119,7 @@ Status bindSymbols(const program::Entry &entry, const google::protobuf::Repeated
     }
   }
   for (int i = 0; i < entry.symbols_size(); ++i)
-    if (values[static_cast<size_t>(i)] == unbound)
+    if (values[static_cast<size_t>(i)] == unbound && !entry.symbols(i).at_run_time())
       return {Code::InvalidInput, "no input determines symbol " + quoted(entry.symbols(i).name()) + " of entry " +
                                       quoted(entry.name()) + "; give its value"};
   return {};

@@ -39,7 +39,8 @@ bool holds(program::Guard::Relation relation, int64_t left, int64_t right) {
 std::string describeSymbols(const program::Entry &entry, Span<const int64_t> values) {
   std::string out;
   for (size_t i = 0; i < values.size(); ++i)
-    out += (i ? ", " : "") + entry.symbols(static_cast<int>(i)).name() + "=" + std::to_string(values[i]);
+    if (values[i] >= 0)
+      out += (out.empty() ? "" : ", ") + entry.symbols(static_cast<int>(i)).name() + "=" + std::to_string(values[i]);
   return out.empty() ? "no symbols" : out;
 }
 
@@ -58,127 +59,156 @@ Result<int64_t> denseBytes(DType dtype, const google::protobuf::RepeatedPtrField
   return bytes;
 }
 
-/// The steps of Plan::create.
+/// The steps of Plan::enter.
 class Planner {
 public:
-  Planner(const Model &model, int entry, Span<const int64_t> symbols, const PlanMemory &memory)
-      : model_(model), entry_(model.manifest().entries(entry)), symbols_(symbols), memory_(memory),
-        plan_(std::make_unique<Plan>()) {
-    plan_->entry_ = entry;
-    plan_->symbols_.assign(symbols.begin(), symbols.end());
-  }
+  Planner(const Model &model, Plan &plan, const PlanMemory &memory)
+      : model_(model), entry_(model.manifest().entries(plan.entry_)),
+        segment_(entry_.segments(static_cast<int>(plan.segment_))), memory_(memory), plan_(plan) {}
 
-  Result<std::unique_ptr<Plan>> run() {
-    TRANSEPT_TRY(checkSymbols());
+  Status run() {
+    TRANSEPT_TRY(assign());
     TRANSEPT_TRY(checkGuards());
     Status status = placeBuffers();
-    if (status.ok())
-      status = planDispatches();
-    if (!status.ok())
-      return status.withContext("entry '" + printable(entry_.name()) + "' with " + describeSymbols(entry_, symbols_));
-    return std::move(plan_);
+    return status.ok() ? planDispatches() : status;
   }
 
 private:
-  Status checkSymbols() const;
+  Status assign();
   Status checkGuards() const;
   Status placeBuffers();
-  Status placeBound(const program::Buffer &buffer, Plan::Place &place, std::vector<PlannedTensor> &tensors);
+  Status placeBuffer(const program::Buffer &buffer, Plan::Place &place);
+  Status placeInArena(const program::Buffer &buffer, Plan::Place &place, PlannedTensor *tensor);
   Status placeState(const program::Buffer &buffer, Plan::Place &place, int64_t bytes) const;
   Status planDispatches();
 
+  Result<int64_t> evaluate(const program::Expr &expr) const;
   Status misplaced(const program::Buffer &buffer, const std::string &why) const {
     return {Code::ArtifactRefused, "buffer '" + printable(buffer.name()) + "' " + why};
   }
 
   const Model &model_;
   const program::Entry &entry_;
-  Span<const int64_t> symbols_;
+  const program::Segment &segment_;
   const PlanMemory &memory_;
-  std::unique_ptr<Plan> plan_;
+  Plan &plan_;
   uint64_t programArena_ = 0; // without inputs and outputs
 };
 
-Status Planner::checkSymbols() const {
-  for (size_t i = 0; i < symbols_.size(); ++i) {
-    const program::Symbol &symbol = entry_.symbols(static_cast<int>(i));
-    if (symbols_[i] >= symbol.min() && (symbol.max() == 0 || symbols_[i] <= symbol.max()))
-      continue;
-    return {Code::InvalidInput,
-            "'" + printable(symbol.name()) + "' is " + std::to_string(symbols_[i]) + ", entry '" +
-                printable(entry_.name()) + "' takes " +
-                (symbol.max() == 0 ? std::to_string(symbol.min()) + " or more"
-                                   : std::to_string(symbol.min()) + " to " + std::to_string(symbol.max()))};
+/// A value that a symbol may have.
+static Status checkSymbol(const program::Entry &entry, int index, int64_t value) {
+  const program::Symbol &symbol = entry.symbols(index);
+  if (value >= symbol.min() && (symbol.max() == 0 || value <= symbol.max()))
+    return {};
+  return {Code::InvalidInput,
+          "'" + printable(symbol.name()) + "' is " + std::to_string(value) + ", entry '" + printable(entry.name()) +
+              "' takes " +
+              (symbol.max() == 0 ? std::to_string(symbol.min()) + " or more"
+                                 : std::to_string(symbol.min()) + " to " + std::to_string(symbol.max()))};
+}
+
+Result<int64_t> Planner::evaluate(const program::Expr &expr) const {
+  for (const program::Expr::Term &term : expr.terms())
+    if (term.op() == program::Expr::SYMBOL && plan_.values_[static_cast<size_t>(term.value())] < 0)
+      return Status(Code::ArtifactRefused, "a size depends on '" +
+                                               printable(entry_.symbols(static_cast<int>(term.value())).name()) +
+                                               "', which is not known yet");
+  return evaluateExpr(expr, plan_.values_);
+}
+
+Status Planner::assign() {
+  if (segment_.assignments_size() == 0)
+    return {};
+  std::vector<int64_t> values;
+  for (const program::Assignment &assignment : segment_.assignments()) {
+    TRANSEPT_ASSIGN(int64_t value, evaluate(assignment.value()));
+    TRANSEPT_TRY(checkSymbol(entry_, static_cast<int>(assignment.symbol()), value));
+    values.push_back(value);
   }
+  for (size_t i = 0; i < values.size(); ++i)
+    plan_.values_[segment_.assignments(static_cast<int>(i)).symbol()] = values[i];
   return {};
 }
 
 Status Planner::checkGuards() const {
   for (const program::Guard &guard : entry_.guards()) {
-    TRANSEPT_ASSIGN(int64_t left, evaluateExpr(guard.left(), symbols_));
-    TRANSEPT_ASSIGN(int64_t right, evaluateExpr(guard.right(), symbols_));
+    if (guard.segment() != plan_.segment_)
+      continue;
+    TRANSEPT_ASSIGN(int64_t left, evaluate(guard.left()));
+    TRANSEPT_ASSIGN(int64_t right, evaluate(guard.right()));
     if (!holds(guard.relation(), left, right))
       return {Code::InvalidInput, printable(guard.message(), 400) + ": " + std::to_string(left) + " must be " +
                                       relationText(guard.relation()) +
                                       (guard.relation() == program::Guard::EQ ? " to " : " ") + std::to_string(right) +
-                                      " (" + describeSymbols(entry_, symbols_) + ")"};
+                                      " (" + describeSymbols(entry_, plan_.values_) + ")"};
   }
   return {};
 }
 
 Status Planner::placeBuffers() {
-  if (entry_.arena_bytes().terms_size() != 0) {
-    TRANSEPT_ASSIGN(int64_t bytes, evaluateExpr(entry_.arena_bytes(), symbols_));
+  if (segment_.arena_bytes().terms_size() != 0) {
+    TRANSEPT_ASSIGN(int64_t bytes, evaluate(segment_.arena_bytes()));
     if (bytes < 0)
       return {Code::ArtifactRefused, "its arena would have " + std::to_string(bytes) + " bytes"};
     programArena_ = static_cast<uint64_t>(bytes);
   }
-  plan_->arenaBytes_ = alignUp(programArena_, alignment);
-  for (const program::Buffer &buffer : entry_.buffers()) {
-    Plan::Place &place = plan_->places_.emplace_back();
-    place.storage = buffer.storage();
-    if (buffer.storage() == program::INPUT || buffer.storage() == program::OUTPUT) {
-      TRANSEPT_TRY(placeBound(buffer, place, buffer.storage() == program::INPUT ? plan_->inputs_ : plan_->outputs_));
+  plan_.arenaBytes_ = alignUp(programArena_, alignment);
+  size_t input = 0, output = 0;
+  for (int i = 0; i < entry_.buffers_size(); ++i) {
+    const program::Buffer &buffer = entry_.buffers(i);
+    Plan::Place &place = plan_.places_[static_cast<size_t>(i)];
+    PlannedTensor *tensor = buffer.storage() == program::INPUT    ? &plan_.inputs_[input++]
+                            : buffer.storage() == program::OUTPUT ? &plan_.outputs_[output++]
+                                                                  : nullptr;
+    if (buffer.arena() != segment_.arena())
       continue;
-    }
-    if (buffer.storage() == program::CONSTANT) { // verified at load
-      TRANSEPT_ASSIGN(int64_t offset, evaluateExpr(buffer.offset(), {}));
-      place.offset = static_cast<uint64_t>(offset);
-      continue;
-    }
-    std::vector<int64_t> dims;
-    TRANSEPT_ASSIGN(int64_t bytes, denseBytes(buffer.dtype(), buffer.dims(), symbols_, dims));
-    if (buffer.bytes().terms_size() != 0) {
-      TRANSEPT_ASSIGN(int64_t stated, evaluateExpr(buffer.bytes(), symbols_));
-      if (stated < bytes)
-        return misplaced(buffer, "has " + std::to_string(stated) + " bytes for " + std::to_string(bytes));
-      bytes = stated;
-    }
-    if (buffer.storage() == program::STATE) {
-      TRANSEPT_TRY(placeState(buffer, place, bytes));
-      continue;
-    }
-    TRANSEPT_ASSIGN(int64_t offset, evaluateExpr(buffer.offset(), symbols_));
-    if (offset < 0 || static_cast<uint64_t>(offset) > programArena_ ||
-        static_cast<uint64_t>(bytes) > programArena_ - static_cast<uint64_t>(offset) ||
-        static_cast<uint64_t>(offset) % alignment != 0)
-      return misplaced(buffer, "lies at " + std::to_string(offset) + " with " + std::to_string(bytes) +
-                                   " bytes in an arena of " + std::to_string(programArena_));
-    place.offset = static_cast<uint64_t>(offset);
+    TRANSEPT_TRY(tensor ? placeInArena(buffer, place, tensor) : placeBuffer(buffer, place));
+    place.known = true;
   }
   return {};
 }
 
-Status Planner::placeBound(const program::Buffer &buffer, Plan::Place &place, std::vector<PlannedTensor> &tensors) {
-  PlannedTensor tensor;
-  tensor.buffer = &buffer;
-  TRANSEPT_ASSIGN(tensor.bytes, denseBytes(buffer.dtype(), buffer.dims(), symbols_, tensor.dims));
-  if (static_cast<uint64_t>(tensor.bytes) > (uint64_t(1) << 46) || plan_->arenaBytes_ > (uint64_t(1) << 46))
+Status Planner::placeBuffer(const program::Buffer &buffer, Plan::Place &place) {
+  if (buffer.storage() == program::CONSTANT) { // verified at load
+    TRANSEPT_ASSIGN(int64_t offset, evaluateExpr(buffer.offset(), {}));
+    TRANSEPT_ASSIGN(int64_t bytes, evaluateExpr(buffer.bytes(), {}));
+    place.offset = static_cast<uint64_t>(offset);
+    place.bytes = static_cast<uint64_t>(bytes);
+    return {};
+  }
+  std::vector<int64_t> dims;
+  for (const program::Expr &dim : buffer.dims())
+    TRANSEPT_TRY(evaluate(dim).status());
+  TRANSEPT_ASSIGN(int64_t bytes, denseBytes(buffer.dtype(), buffer.dims(), plan_.values_, dims));
+  if (buffer.bytes().terms_size() != 0) {
+    TRANSEPT_ASSIGN(int64_t stated, evaluate(buffer.bytes()));
+    if (stated < bytes)
+      return misplaced(buffer, "has " + std::to_string(stated) + " bytes for " + std::to_string(bytes));
+    bytes = stated;
+  }
+  place.bytes = static_cast<uint64_t>(bytes);
+  if (buffer.storage() == program::STATE)
+    return placeState(buffer, place, bytes);
+  TRANSEPT_ASSIGN(int64_t offset, evaluate(buffer.offset()));
+  if (offset < 0 || static_cast<uint64_t>(offset) > programArena_ ||
+      static_cast<uint64_t>(bytes) > programArena_ - static_cast<uint64_t>(offset) ||
+      static_cast<uint64_t>(offset) % alignment != 0)
+    return misplaced(buffer, "lies at " + std::to_string(offset) + " with " + std::to_string(bytes) +
+                                 " bytes in an arena of " + std::to_string(programArena_));
+  place.offset = static_cast<uint64_t>(offset);
+  return {};
+}
+
+Status Planner::placeInArena(const program::Buffer &buffer, Plan::Place &place, PlannedTensor *tensor) {
+  for (const program::Expr &dim : buffer.dims())
+    TRANSEPT_TRY(evaluate(dim).status());
+  TRANSEPT_ASSIGN(tensor->bytes, denseBytes(buffer.dtype(), buffer.dims(), plan_.values_, tensor->dims));
+  if (static_cast<uint64_t>(tensor->bytes) > (uint64_t(1) << 46) || plan_.arenaBytes_ > (uint64_t(1) << 46))
     return {Code::OutOfMemory,
-            "'" + printable(buffer.name()) + "' would have " + std::to_string(tensor.bytes) + " bytes"};
-  place.offset = tensor.offset = plan_->arenaBytes_;
-  plan_->arenaBytes_ += alignUp(static_cast<uint64_t>(tensor.bytes), alignment);
-  tensors.push_back(std::move(tensor));
+            "'" + printable(buffer.name()) + "' would have " + std::to_string(tensor->bytes) + " bytes"};
+  place.offset = tensor->offset = plan_.arenaBytes_;
+  place.bytes = static_cast<uint64_t>(tensor->bytes);
+  plan_.arenaBytes_ += alignUp(static_cast<uint64_t>(tensor->bytes), alignment);
   return {};
 }
 
@@ -195,60 +225,140 @@ Status Planner::placeState(const program::Buffer &buffer, Plan::Place &place, in
 
 Status Planner::planDispatches() {
   const program::Manifest &manifest = model_.manifest();
-  for (const program::Dispatch &dispatch : entry_.dispatches()) {
+  plan_.dispatches_.clear();
+  plan_.sizes_.clear();
+  plan_.bufferIndices_.clear();
+  plan_.scratchBytes_ = 0;
+  int first = plan_.firstDispatch_[plan_.segment_];
+  for (int i = first, end = first + static_cast<int>(segment_.dispatches()); i < end; ++i) {
+    const program::Dispatch &dispatch = entry_.dispatches(i);
     PlannedDispatch planned;
     planned.kernel = model_.kernel(dispatch.kernel());
     planned.barrier = dispatch.barrier();
-    TRANSEPT_ASSIGN(planned.items, evaluateExpr(dispatch.items(), symbols_));
+    TRANSEPT_ASSIGN(planned.items, evaluate(dispatch.items()));
     const program::Kernel &kernel = manifest.kernels(static_cast<int>(dispatch.kernel()));
     if (planned.items < 0)
       return {Code::ArtifactRefused,
               "kernel '" + printable(kernel.name()) + "' would get " + std::to_string(planned.items) + " items"};
-    size_t firstSize = plan_->sizes_.size();
+    size_t firstSize = plan_.sizes_.size();
     for (const program::Expr &expr : dispatch.sizes()) {
-      TRANSEPT_ASSIGN(int64_t size, evaluateExpr(expr, symbols_));
-      plan_->sizes_.push_back(size);
+      TRANSEPT_ASSIGN(int64_t size, evaluate(expr));
+      plan_.sizes_.push_back(size);
     }
-    plan_->bufferIndices_.insert(plan_->bufferIndices_.end(), dispatch.buffers().begin(), dispatch.buffers().end());
+    for (uint32_t buffer : dispatch.buffers())
+      if (!plan_.places_[buffer].known)
+        return misplaced(entry_.buffers(static_cast<int>(buffer)), "is used before its memory is set up");
+    plan_.bufferIndices_.insert(plan_.bufferIndices_.end(), dispatch.buffers().begin(), dispatch.buffers().end());
     if (kernel.scratch_bytes().terms_size() != 0) {
-      Span<const int64_t> sizes(plan_->sizes_.data() + firstSize, plan_->sizes_.size() - firstSize);
+      Span<const int64_t> sizes(plan_.sizes_.data() + firstSize, plan_.sizes_.size() - firstSize);
       TRANSEPT_ASSIGN(int64_t scratch, evaluateExpr(kernel.scratch_bytes(), sizes));
       if (scratch < 0 || scratch > (int64_t(1) << 40))
         return {Code::OutOfMemory, "kernel '" + printable(kernel.name()) + "' would need " + std::to_string(scratch) +
                                        " bytes of scratch"};
-      plan_->scratchBytes_ = std::max(plan_->scratchBytes_, static_cast<uint64_t>(scratch));
+      plan_.scratchBytes_ = std::max(plan_.scratchBytes_, static_cast<uint64_t>(scratch));
     }
-    plan_->dispatches_.push_back(planned);
+    plan_.dispatches_.push_back(planned);
   }
-  plan_->pointers_.resize(plan_->bufferIndices_.size());
+  plan_.pointers_.resize(plan_.bufferIndices_.size());
   return {};
 }
 
+//===-- Plan
+//-------------------------------------------------------------------------------------------------------===//
+
 Result<std::unique_ptr<Plan>> Plan::create(const Model &model, int entry, Span<const int64_t> symbols,
                                            const PlanMemory &memory) {
-  return Planner(model, entry, symbols, memory).run();
+  auto plan = std::make_unique<Plan>();
+  plan->entry_ = entry;
+  plan->symbols_.assign(symbols.begin(), symbols.end());
+  const program::Entry &message = model.manifest().entries(entry);
+  for (int i = 0; i < message.symbols_size(); ++i)
+    if (!message.symbols(i).at_run_time())
+      TRANSEPT_TRY(checkSymbol(message, i, symbols[static_cast<size_t>(i)]));
+  int dispatches = 0;
+  for (const program::Segment &segment : message.segments()) {
+    plan->firstDispatch_.push_back(dispatches);
+    dispatches += static_cast<int>(segment.dispatches());
+  }
+  for (const program::Buffer &buffer : message.buffers()) {
+    Place place;
+    place.storage = buffer.storage();
+    place.arena = buffer.arena();
+    plan->places_.push_back(place);
+    if (buffer.storage() == program::INPUT || buffer.storage() == program::OUTPUT)
+      (buffer.storage() == program::INPUT ? plan->inputs_ : plan->outputs_).emplace_back().buffer = &buffer;
+  }
+  TRANSEPT_TRY(plan->enter(model, 0, memory));
+  return std::move(plan);
+}
+
+Status Plan::enter(const Model &model, size_t segment, const PlanMemory &memory) {
+  const program::Entry &entry = model.manifest().entries(entry_);
+  segment_ = segment;
+  arena_ = entry.segments(static_cast<int>(segment)).arena();
+  if (segment == 0) {
+    values_ = symbols_;
+    for (Place &place : places_)
+      place.known = false;
+  }
+  Status status = Planner(model, *this, memory).run();
+  if (status.ok() || status.code() == Code::InvalidInput)
+    return status;
+  return status.withContext("entry '" + printable(entry.name()) + "' with " + describeSymbols(entry, values_));
+}
+
+void *Plan::address(const Model &model, const PlanMemory &memory, size_t buffer) const {
+  const Place &place = places_[buffer];
+  if (place.storage == program::CONSTANT) // kernels only read constants
+    return const_cast<uint8_t *>(model.weights()) + place.offset;
+  if (place.storage == program::STATE)
+    return memory.states + memory.stateOffsets[place.state];
+  return (place.arena == 0 ? memory.arena : memory.laterArenas[place.arena - 1].data()) + place.offset;
 }
 
 void Plan::bind(const Model &model, const PlanMemory &memory) {
-  auto address = [&](uint32_t buffer) -> void * {
-    const Place &place = places_[buffer];
-    if (place.storage == program::CONSTANT) // kernels only read constants
-      return const_cast<uint8_t *>(model.weights()) + place.offset;
-    if (place.storage == program::STATE)
-      return memory.states + memory.stateOffsets[place.state];
-    return memory.arena + place.offset;
-  };
-  std::transform(bufferIndices_.begin(), bufferIndices_.end(), pointers_.begin(), address);
-  for (std::vector<PlannedTensor> *tensors : {&inputs_, &outputs_})
-    for (PlannedTensor &tensor : *tensors)
-      tensor.data = memory.arena + tensor.offset;
+  std::transform(bufferIndices_.begin(), bufferIndices_.end(), pointers_.begin(),
+                 [&](uint32_t buffer) { return address(model, memory, buffer); });
+  size_t input = 0, output = 0;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i].storage == program::INPUT)
+      inputs_[input++].data = address(model, memory, i);
+    else if (places_[i].storage == program::OUTPUT)
+      outputs_[output++].data = places_[i].known ? address(model, memory, i) : nullptr;
+  }
   const program::Entry &entry = model.manifest().entries(entry_);
   size_t pointer = 0, size = 0;
-  for (int i = 0; i < entry.dispatches_size(); ++i) {
-    dispatches_[static_cast<size_t>(i)].call = {pointers_.data() + pointer, sizes_.data() + size, memory.error};
-    pointer += static_cast<size_t>(entry.dispatches(i).buffers_size());
-    size += static_cast<size_t>(entry.dispatches(i).sizes_size());
+  for (size_t i = 0; i < dispatches_.size(); ++i) {
+    const program::Dispatch &dispatch = entry.dispatches(firstDispatch_[segment_] + static_cast<int>(i));
+    dispatches_[i].call = {pointers_.data() + pointer, sizes_.data() + size, memory.error};
+    pointer += static_cast<size_t>(dispatch.buffers_size());
+    size += static_cast<size_t>(dispatch.sizes_size());
   }
+}
+
+Result<size_t> Plan::finish(const Model &model, const PlanMemory &memory) {
+  const program::Entry &entry = model.manifest().entries(entry_);
+  const program::Segment &segment = entry.segments(static_cast<int>(segment_));
+  auto holds = [&](uint32_t buffer, uint64_t bytes) { return places_[buffer].known && places_[buffer].bytes >= bytes; };
+  for (const program::ReadBack &read : segment.read_backs()) {
+    if (!holds(read.buffer(), sizeof(int64_t) * static_cast<uint64_t>(read.symbols_size())))
+      return Status(Code::ArtifactRefused,
+                    "entry '" + printable(entry.name()) + "' reads sizes from a buffer that is too small");
+    const auto *numbers = static_cast<const int64_t *>(address(model, memory, read.buffer()));
+    for (int i = 0; i < read.symbols_size(); ++i) {
+      if (Status status = checkSymbol(entry, static_cast<int>(read.symbols(i)), numbers[i]); !status.ok())
+        return Status(Code::InvalidInput,
+                      printable(read.source(), 200) + " needs a size of " + std::to_string(numbers[i]));
+      values_[read.symbols(i)] = numbers[i];
+    }
+  }
+  if (!segment.branches())
+    return static_cast<size_t>(segment.next());
+  if (!holds(segment.condition(), 1))
+    return Status(Code::ArtifactRefused,
+                  "entry '" + printable(entry.name()) + "' branches on a buffer without elements");
+  bool taken = *static_cast<const uint8_t *>(address(model, memory, segment.condition())) != 0;
+  return static_cast<size_t>(taken ? segment.next() : segment.otherwise());
 }
 
 } // namespace transept

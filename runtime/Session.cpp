@@ -153,14 +153,22 @@ Status Session::run(std::string_view entry, const RunArguments &arguments) {
   TRANSEPT_TRY(copyInputs(*plan, arguments.inputs));
   state_->error = {};
   state_->outputs.clear();
-  Walk walk{plan->dispatches(), *state_->team, state_->scratch.data(), state_->scratchStride, cancelled_};
-  TRANSEPT_TRY(state_->team->run(Walk::member, &walk));
-  if (walk.stopAt.load() != std::numeric_limits<int64_t>::max())
-    return {Code::Cancelled, "cancelled"};
-  if (state_->error.id != 0)
-    return checkFailure(model().manifest(), state_->error);
-  for (const PlannedTensor &output : plan->outputs())
+  for (size_t segment = 0; segment < plan->segments();) {
+    Walk walk{plan->dispatches(), *state_->team, state_->scratch.data(), state_->scratchStride, cancelled_};
+    TRANSEPT_TRY(state_->team->run(Walk::member, &walk));
+    if (walk.stopAt.load() != std::numeric_limits<int64_t>::max() || (segment != 0 && cancelled()))
+      return {Code::Cancelled, "cancelled"};
+    if (state_->error.id != 0)
+      return checkFailure(model().manifest(), state_->error);
+    TRANSEPT_ASSIGN(segment, plan->finish(model(), state_->planMemory()));
+    if (segment < plan->segments())
+      TRANSEPT_TRY(state_->enter(*plan, segment));
+  }
+  for (const PlannedTensor &output : plan->outputs()) {
+    if (!output.data)
+      return {Code::ArtifactRefused, "output '" + printable(output.buffer->name()) + "' was never computed"};
     state_->outputs.push_back({output.buffer->name(), output.buffer->dtype(), output.dims, output.data, output.bytes});
+  }
   return {};
 }
 

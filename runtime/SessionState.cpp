@@ -137,12 +137,31 @@ Status Session::State::reserve(const Plan &plan) {
       for (auto &other : entryPlans)
         other->bind(*model, planMemory());
   }
+  return reserveScratch(plan);
+}
+
+Status Session::State::reserveScratch(const Plan &plan) {
   uint64_t stride = alignUp(plan.scratchBytes(), TRANSEPT_SCRATCH_ALIGNMENT);
   if (stride > scratchStride) {
     TRANSEPT_ASSIGN(Block grown, Block::allocate(stride * static_cast<uint64_t>(team->size())));
     scratch = std::move(grown);
     scratchStride = stride;
   }
+  return {};
+}
+
+Status Session::State::enter(Plan &plan, size_t segment) {
+  if (laterArenas.size() + 1 < plan.segments())
+    laterArenas.resize(plan.segments() - 1);
+  TRANSEPT_TRY(plan.enter(*model, segment, planMemory()));
+  TRANSEPT_TRY(reserveScratch(plan));
+  if (plan.arena() != 0) {
+    Block &block = laterArenas[plan.arena() - 1];
+    if (!block.data() || plan.arenaBytes() > block.size()) {
+      TRANSEPT_ASSIGN(block, Block::allocate(plan.arenaBytes()));
+    }
+  }
+  plan.bind(*model, planMemory());
   return {};
 }
 
@@ -162,7 +181,10 @@ Result<Plan *> Session::State::prepare(int entry, const RunArguments &arguments)
     found = known.end() - 1;
   }
   std::rotate(known.begin(), found, found + 1);
-  return known.front().get();
+  Plan *plan = known.front().get();
+  if (plan->segments() > 1) // an earlier run ended in another segment
+    TRANSEPT_TRY(enter(*plan, 0));
+  return plan;
 }
 
 } // namespace transept

@@ -32,7 +32,12 @@ struct Session::State {
   /// The plan for a call, made or found. Grows arena and scratch where needed.
   Result<Plan *> prepare(int entry, const RunArguments &arguments);
 
-  PlanMemory planMemory() { return {arena.data(), states.data(), layout.offsets.data(), layout.bytes.data(), &error}; }
+  /// Sets up a later segment of a plan in progress. Grows its arena and scratch where needed.
+  Status enter(Plan &plan, size_t segment);
+
+  PlanMemory planMemory() {
+    return {arena.data(), laterArenas.data(), states.data(), layout.offsets.data(), layout.bytes.data(), &error};
+  }
 
   std::shared_ptr<const Model> model;
   std::unique_ptr<ThreadTeam> team;
@@ -45,6 +50,7 @@ struct Session::State {
   std::vector<std::vector<std::unique_ptr<Plan>>> plans; // per entry, most recently used first
   std::vector<int64_t> callSymbols;                      // of the call being set up; kept to save allocations
   Block arena;
+  std::vector<Block> laterArenas; // those after the first, for the run in progress
   Block scratch;
   uint64_t scratchStride = 0; // bytes per thread
 
@@ -54,6 +60,7 @@ struct Session::State {
 private:
   using Plans = std::vector<std::vector<std::unique_ptr<Plan>>>;
   Status reserve(const Plan &plan);
+  Status reserveScratch(const Plan &plan);
 };
 
 } // namespace transept

@@ -60,6 +60,7 @@ private:
   Status checkEntry(const program::Entry &entry);
   Status checkBuffer(const program::Entry &entry, const program::Buffer &buffer);
   Status checkConstant(const program::Buffer &buffer);
+  Status checkSegment(const program::Entry &entry, const program::Segment &segment);
   Status checkDispatch(const program::Entry &entry, const program::Dispatch &dispatch);
   Status checkGeneration(const program::Generation &generation);
 
@@ -125,7 +126,6 @@ Status Verifier::checkEntry(const program::Entry &entry) {
   TRANSEPT_TRY(checkSymbols(entry.symbols(), "its symbols"));
   const auto symbols = static_cast<size_t>(entry.symbols_size());
   std::set<std::pair<int, std::string>> names; // of inputs and outputs
-  bool arena = false;
   for (const program::Buffer &buffer : entry.buffers()) {
     Status status = checkBuffer(entry, buffer);
     if (!status.ok())
@@ -133,11 +133,19 @@ Status Verifier::checkEntry(const program::Entry &entry) {
     bool bound = buffer.storage() == program::INPUT || buffer.storage() == program::OUTPUT;
     if (bound && (buffer.name().empty() || !names.insert({buffer.storage(), buffer.name()}).second))
       return refuse("input or output name '" + buffer.name() + "' is empty or used twice");
-    arena |= buffer.storage() == program::ARENA;
   }
-  if (arena || entry.arena_bytes().terms_size() != 0)
-    TRANSEPT_TRY(verifyExpr(entry.arena_bytes(), symbols));
+  int64_t owned = 0;
+  for (int i = 0; i < entry.segments_size(); ++i) {
+    if (Status status = checkSegment(entry, entry.segments(i)); !status.ok())
+      return {status.code(), "segment " + std::to_string(i) + ": " + status.message()};
+    owned += entry.segments(i).dispatches();
+  }
+  if (owned != entry.dispatches_size() || entry.segments_size() == 0)
+    return refuse("its segments own " + std::to_string(owned) + " of " + std::to_string(entry.dispatches_size()) +
+                  " dispatches");
   for (const program::Guard &guard : entry.guards()) {
+    if (guard.segment() >= static_cast<uint32_t>(entry.segments_size()))
+      return refuse("a guard belongs to no segment");
     if (!program::Guard_Relation_IsValid(guard.relation()))
       return refuse("a guard has an unknown relation");
     TRANSEPT_TRY(verifyExpr(guard.left(), symbols));
@@ -149,8 +157,43 @@ Status Verifier::checkEntry(const program::Entry &entry) {
   return {};
 }
 
+Status Verifier::checkSegment(const program::Entry &entry, const program::Segment &segment) {
+  const auto symbols = static_cast<size_t>(entry.symbols_size());
+  if (segment.arena_bytes().terms_size() != 0)
+    TRANSEPT_TRY(verifyExpr(segment.arena_bytes(), symbols));
+  auto isSettable = [&](uint32_t symbol) {
+    return symbol < symbols && entry.symbols(static_cast<int>(symbol)).at_run_time();
+  };
+  auto hasType = [&](uint32_t buffer, DType type) {
+    return buffer < static_cast<uint32_t>(entry.buffers_size()) &&
+           entry.buffers(static_cast<int>(buffer)).dtype() == type;
+  };
+  for (const program::Assignment &assignment : segment.assignments()) {
+    if (!isSettable(assignment.symbol()))
+      return refuse("sets symbol " + std::to_string(assignment.symbol()) + ", which is none of run time");
+    TRANSEPT_TRY(verifyExpr(assignment.value(), symbols));
+  }
+  for (const program::ReadBack &read : segment.read_backs()) {
+    if (!hasType(read.buffer(), program::I64))
+      return refuse("reads sizes from buffer " + std::to_string(read.buffer()));
+    if (!std::all_of(read.symbols().begin(), read.symbols().end(), isSettable))
+      return refuse("reads a symbol that is none of run time");
+  }
+  if (segment.branches() && !hasType(segment.condition(), program::BOOL))
+    return refuse("branches on buffer " + std::to_string(segment.condition()));
+  const auto count = static_cast<uint32_t>(entry.segments_size());
+  if (segment.arena() >= count || (segment.arena() == 0) != (&segment == &entry.segments(0)))
+    return refuse("sets up arena " + std::to_string(segment.arena()));
+  if (segment.next() > count || (segment.branches() ? segment.otherwise() > count : segment.otherwise() != 0))
+    return refuse("is followed by a segment that does not exist");
+  return {};
+}
+
 Status Verifier::checkBuffer(const program::Entry &entry, const program::Buffer &buffer) {
   const auto symbols = static_cast<size_t>(entry.symbols_size());
+  bool hasArena = buffer.storage() == program::ARENA || buffer.storage() == program::OUTPUT;
+  if (buffer.arena() >= static_cast<uint32_t>(entry.segments_size()) || (buffer.arena() != 0 && !hasArena))
+    return refuse("belongs to arena " + std::to_string(buffer.arena()));
   if (dtypeSize(buffer.dtype()) == 0)
     return refuse("has no element type");
   for (const program::Expr &dim : buffer.dims())
@@ -161,6 +204,10 @@ Status Verifier::checkBuffer(const program::Entry &entry, const program::Buffer 
     return refuse("has a default but is no input");
   switch (buffer.storage()) {
   case program::ARENA:
+    if (std::none_of(entry.segments().begin(), entry.segments().end(), [&](const program::Segment &segment) {
+          return segment.arena() == buffer.arena() && segment.arena_bytes().terms_size() != 0;
+        }))
+      return refuse("lies in an arena without a size");
     TRANSEPT_TRY(verifyExpr(buffer.offset(), symbols));
     return verifyExpr(buffer.bytes(), symbols);
   case program::CONSTANT:

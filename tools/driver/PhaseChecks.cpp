@@ -80,6 +80,9 @@ static LogicalResult checkProgram(kernel::ProgramOp program) {
   llvm::StringSet<> symbols;
   for (auto symbol : program.getSymbols().getAsRange<StringAttr>())
     symbols.insert(symbol.getValue());
+  for (Attribute symbol :
+       program.getRunTimeSymbolsAttr() ? program.getRunTimeSymbolsAttr().getValue() : ArrayRef<Attribute>())
+    symbols.insert(cast<StringAttr>(symbol).getValue());
   auto check = [&](Operation *op, DimAttr dim) -> LogicalResult {
     SmallVector<StringRef> used;
     if (dim)
@@ -90,8 +93,19 @@ static LogicalResult checkProgram(kernel::ProgramOp program) {
                                   << program.getSymName() << "'";
     return success();
   };
-  if (failed(check(program, program.getArenaBytes())))
-    return failure();
+  int64_t segments = 0;
+  for (auto segment : program.getOps<kernel::SegmentOp>()) {
+    ++segments;
+    if (failed(check(segment, segment.getArenaBytesAttr())))
+      return failure();
+    for (Attribute value : segment.getSetValuesAttr() ? segment.getSetValuesAttr().getValue() : ArrayRef<Attribute>())
+      if (failed(check(segment, dyn_cast<DimAttr>(value))))
+        return failure();
+  }
+  auto isSegment = [&](std::optional<uint64_t> index) { return !index || static_cast<int64_t>(*index) <= segments; };
+  for (auto segment : program.getOps<kernel::SegmentOp>())
+    if (!isSegment(segment.getNext()) || !isSegment(segment.getOtherwise()))
+      return segment.emitError("'") << segment->getName() << "' is followed by no segment";
   for (Attribute guard : program.getGuards()) {
     auto sides = dyn_cast<DictionaryAttr>(guard);
     if (!sides || !sides.getAs<DimAttr>("lhs") || !sides.getAs<DimAttr>("rhs"))

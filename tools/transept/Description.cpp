@@ -79,6 +79,8 @@ json describeSymbols(const Symbols &symbols) {
     json row = {{"name", symbol.name()}, {"min", symbol.min()}};
     if (symbol.max() != 0)
       row["max"] = symbol.max();
+    if (symbol.at_run_time())
+      row["at_run_time"] = true;
     out.push_back(row);
   }
   return out;
@@ -114,6 +116,29 @@ json describeDispatches(const program::Manifest &manifest, const program::Entry 
   return out;
 }
 
+/// What is set up while the entry runs.
+json describeSegments(const program::Entry &entry, const Formulae &formulae) {
+  json out = json::array();
+  for (const program::Segment &segment : entry.segments()) {
+    json sets = json::array();
+    for (const program::Assignment &assignment : segment.assignments())
+      sets.push_back(entry.symbols(static_cast<int>(assignment.symbol())).name());
+    json reads = json::array();
+    for (const program::ReadBack &read : segment.read_backs())
+      for (uint32_t symbol : read.symbols())
+        reads.push_back(entry.symbols(static_cast<int>(symbol)).name());
+    json row = {{"dispatches", segment.dispatches()},
+                {"arena", formulae.size(segment.arena_bytes())},
+                {"sets", sets},
+                {"reads", reads},
+                {"next", segment.next()}};
+    if (segment.branches())
+      row["otherwise"] = segment.otherwise();
+    out.push_back(row);
+  }
+  return out;
+}
+
 json describeEntry(const program::Manifest &manifest, const program::Entry &entry, const SymbolValues &set, bool plan) {
   Formulae formulae(entry.symbols(), set);
   auto barriers = std::count_if(entry.dispatches().begin(), entry.dispatches().end(),
@@ -124,7 +149,9 @@ json describeEntry(const program::Manifest &manifest, const program::Entry &entr
               {"outputs", describeTensors(entry, program::OUTPUT, formulae)},
               {"dispatches", entry.dispatches_size()},
               {"barriers", barriers},
-              {"arena", formulae.size(entry.arena_bytes())}};
+              {"arena", formulae.size(entry.segments(0).arena_bytes())}};
+  if (entry.segments_size() > 1)
+    out["segments"] = describeSegments(entry, formulae);
   if (plan) {
     out["guards"] = json::array();
     for (const program::Guard &guard : entry.guards())

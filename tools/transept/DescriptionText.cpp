@@ -60,17 +60,41 @@ std::string tensorText(const json &tensor) {
          (tensor.contains("optional") ? ", optional" : "");
 }
 
+void addSegments(Text &text, const json &segments) {
+  text.line(1, "sizes depend on data: every run allocates");
+  auto names = [](const json &list) {
+    std::string out;
+    for (const json &name : list)
+      out += (out.empty() ? "" : ", ") + word(name);
+    return out;
+  };
+  auto target = [&](const json &index) {
+    return index.get<size_t>() == segments.size() ? std::string("end") : word(index);
+  };
+  int index = 0;
+  for (const json &segment : segments)
+    text.line(2, "segment " + std::to_string(index++) + ": " +
+                     (segment["sets"].empty() ? "" : "sets " + names(segment["sets"]) + "; ") +
+                     word(segment["dispatches"]) + " dispatches, arena " + sizeText(segment["arena"]) +
+                     (segment["reads"].empty() ? "" : "; reads " + names(segment["reads"])) + "; then " +
+                     target(segment["next"]) +
+                     (segment.contains("otherwise") ? " or " + target(segment["otherwise"]) : ""));
+}
+
 void addEntry(Text &text, const json &entry) {
   text.line(0, "entry " + word(entry["name"]));
   for (const json &symbol : entry["symbols"])
     text.line(1, "symbol " + word(symbol["name"]) + ": " + word(symbol["min"]) +
-                     (symbol.contains("max") ? " to " + word(symbol["max"]) : " or more"));
+                     (symbol.contains("max") ? " to " + word(symbol["max"]) : " or more") +
+                     (symbol.contains("at_run_time") ? ", known while the entry runs" : ""));
   for (const json &input : entry["inputs"])
     text.line(1, "input " + tensorText(input));
   for (const json &output : entry["outputs"])
     text.line(1, "output " + tensorText(output));
   text.line(1, word(entry["dispatches"]) + " dispatches, " + word(entry["barriers"]) + " barriers, arena " +
                    sizeText(entry["arena"]));
+  if (entry.contains("segments"))
+    addSegments(text, entry["segments"]);
   if (!entry.contains("program"))
     return;
   for (const json &guard : entry["guards"])

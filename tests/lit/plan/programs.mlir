@@ -8,12 +8,13 @@
 
 // Two layers, one set of functions. Slots are used again once a barrier has passed; a slot grows where a larger tensor
 // can take it over.
-// CHECK-LABEL: kernel.program @layers symbols ["n"] arena <1280 * n>
+// CHECK-LABEL: kernel.program @layers symbols ["n"]
 // CHECK: %[[X:.*]] = kernel.buffer "input" "x" <[n, 64]> : <f32>
 // CHECK: %[[Y:.*]] = kernel.buffer "output" "y" <[n, 64]> : <f32>
 // CHECK: %[[A:.*]] = kernel.buffer "arena" {{.*}} <[n, 256]> at <0>
 // CHECK: %[[B:.*]] = kernel.buffer "arena" {{.*}} <[n, 64]> at <1024 * n>
 // CHECK: %[[C:.*]] = kernel.buffer "arena" {{.*}} <[n, 256]> at <0>
+// CHECK: kernel.segment arena 0 <1280 * n> next 1 {
 // CHECK: kernel.dispatch @[[UP:contract_[0-9]+]](%[[X]], %{{.*}}, %[[A]]) :
 // CHECK: kernel.dispatch @[[DOWN:contract_[0-9]+]](%[[A]], %{{.*}}, %[[X]], %[[B]]) {barrier} :
 // CHECK: kernel.dispatch @[[UP]](%[[B]], %{{.*}}, %[[C]]) {barrier} :

@@ -39,7 +39,7 @@ protected:
   }
 
   ModuleOp parse(const std::string &body) {
-    module = parseSourceString<ModuleOp>("kernel.program @main symbols [\"n\"] arena <256 * floordiv(n + 255, 256)> "
+    module = parseSourceString<ModuleOp>("kernel.program @main symbols [\"n\"] "
                                          "attributes {guards = [{lhs = #transept.dim<n>, relation = \"le\", rhs = "
                                          "#transept.dim<7>, message = \"short\"}]} {\n" +
                                              body + "}\n" + functions,
@@ -137,8 +137,9 @@ kernel.func @map_0 symbols ["n"] from "a, b" attributes {items = #transept.dim<f
         std::string("%a = kernel.buffer \"arena\" \"\" <[n, 3]> at <256 * n> : <f32>\n") +
         "%s = kernel.buffer \"state\" \"cache.self\" <[n, 16]> {role = \"self-cache\"} : <i32>\n" +
         constant("%c", "[2, 3]", inQuotes(key), "false", "rows") +
+        "kernel.segment arena 0 <256 * floordiv(n + 255, 256)> next 1 {\n"
         "kernel.dispatch @map_0(%x) : !kernel.buffer<f32>\n"
-        "kernel.dispatch @map_0(%a) {barrier} : !kernel.buffer<f32>\n");
+        "kernel.dispatch @map_0(%a) {barrier} : !kernel.buffer<f32>\n}\n");
   buffer(0).setShapeAttr(mlir::transept::DimsAttr::get(&context, {mlir::transept::dimConstant(&context, 2)}));
   (*module)->setAttr("kernel.checks", Builder(&context).getStrArrayAttr({"Gather node 'g' reads index {}"}));
   auto weights = kernel::PackedWeights::of(*module);
@@ -162,7 +163,7 @@ kernel.func @map_0 symbols ["n"] from "a, b" attributes {items = #transept.dim<f
   runtime::Span<const int64_t> symbols(values.data(), values.size());
   EXPECT_EQ(*runtime::evaluateExpr(entry.dispatches(0).items(), symbols), 7);
   EXPECT_EQ(*runtime::evaluateExpr(entry.dispatches(0).sizes(0), symbols), 100);
-  EXPECT_EQ(*runtime::evaluateExpr(entry.arena_bytes(), symbols), 256);
+  EXPECT_EQ(*runtime::evaluateExpr(entry.segments(0).arena_bytes(), symbols), 256);
   EXPECT_EQ(*runtime::evaluateExpr(entry.buffers(1).bytes(), symbols), 1200);
   EXPECT_EQ(*runtime::evaluateExpr(manifest->kernels(0).scratch_bytes(), symbols), 6400);
   EXPECT_EQ(entry.buffers(0).default_value().size(), 8u);

@@ -86,6 +86,14 @@ program::Dispatch *addDispatch(program::Entry *entry, uint32_t kernel, const std
   return dispatch;
 }
 
+/// The only segment: it owns all dispatches so far.
+program::Segment *addSegment(program::Entry *entry) {
+  program::Segment *segment = entry->add_segments();
+  segment->set_dispatches(static_cast<uint32_t>(entry->dispatches_size()));
+  segment->set_next(1);
+  return segment;
+}
+
 void addState(program::Manifest *manifest, const std::string &name, DType dtype, const Names &dims,
               const Names &symbols, const std::string &role) {
   program::State *state = manifest->add_states();
@@ -114,9 +122,9 @@ void addMain(program::Manifest *manifest) {
   *bias->mutable_offset() = postfix("0");
   *bias->mutable_bytes() = postfix("48");
   addBuffer(entry, "y", program::OUTPUT, program::F32, {"n", "4"}, n);
-  *entry->mutable_arena_bytes() = postfix("n 16 * 256 +", n);
   addDispatch(entry, 0, "n", {0, 1, 3}, {"4"}, n, false);
   addDispatch(entry, 1, "n", {3, 2, 4, 5}, {"4", "3"}, n, true);
+  *addSegment(entry)->mutable_arena_bytes() = postfix("n 16 * 256 +", n);
   program::Guard *guard = entry->add_guards();
   *guard->mutable_left() = postfix("n", n);
   guard->set_relation(program::Guard::NE);
@@ -140,6 +148,7 @@ void addGeneration(program::Manifest *manifest) {
   addBuffer(encode, "source_ids", program::INPUT, program::I64, {"batch", "source"}, encodeSymbols);
   addBuffer(encode, "memory", program::STATE, program::F32, {"batch", "source"}, encodeSymbols);
   addDispatch(encode, 2, "batch", {0, 1}, {"source"}, encodeSymbols, false);
+  addSegment(encode);
 
   program::Entry *step = manifest->add_entries();
   step->set_name("step");
@@ -148,6 +157,7 @@ void addGeneration(program::Manifest *manifest) {
   addBuffer(step, "token", program::STATE, program::I64, {"rows"}, stepSymbols);
   addBuffer(step, "sum", program::STATE, program::F32, {"rows"}, stepSymbols);
   addDispatch(step, 3, "rows", {0, 1, 2}, {}, stepSymbols, false);
+  addSegment(step);
 }
 
 } // namespace

@@ -138,6 +138,7 @@ public:
   EntryBuilder(program::Manifest &manifest, const std::string &name, const Names &symbols)
       : entry_(manifest.add_entries()), symbols_(symbols) {
     entry_->set_name(name);
+    entry_->add_segments()->set_next(1);
     for (const std::string &symbol : symbols) {
       program::Symbol *added = entry_->add_symbols();
       added->set_name(symbol);
@@ -163,6 +164,7 @@ public:
     for (const std::string &size : sizes)
       *dispatch->add_sizes() = postfix(size, symbols_);
     dispatch->set_barrier(barrier);
+    entry_->mutable_segments(0)->set_dispatches(static_cast<uint32_t>(entry_->dispatches_size()));
   }
 
 private:
