@@ -302,11 +302,11 @@ LogicalResult GraphImporter::dispatch(NodeImport &view) {
   return view.unsupported("operator " + printable(operatorTitle(node)) + ", version " + Twine(view.version));
 }
 
-LogicalResult GraphImporter::importBranch(NodeImport &node, const onnx::GraphProto &graph, Region &region,
-                                          SmallVectorImpl<Type> &types) {
+LogicalResult GraphImporter::importBody(NodeImport &node, const onnx::GraphProto &graph, Block &block,
+                                        ArrayRef<Value> inputs, SmallVectorImpl<Value> &outputs) {
   ImportScope scope;
   scope.outer = &node.scope;
-  scope.block = &region.emplaceBlock();
+  scope.block = &block;
   scope.opsets = node.scope.opsets;
   scope.attributes = node.scope.attributes;
   scope.prefix = node.scope.prefix;
@@ -318,26 +318,26 @@ LogicalResult GraphImporter::importBranch(NodeImport &node, const onnx::GraphPro
                       {}};
     return mlir::failure();
   }
-  if (graph.input_size() > 0)
-    return node.invalid("has a branch with inputs");
+  if (graph.input_size() != static_cast<int>(inputs.size()))
+    return node.invalid("has a nested graph with " + Twine(graph.input_size()) + " inputs instead of " +
+                        Twine(inputs.size()));
+  for (auto [input, value] : llvm::zip(graph.input(), inputs))
+    scope.values[input.name()] = value;
   for (const onnx::TensorProto &initializer : graph.initializer())
     scope.initializers[initializer.name()] = &initializer;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(scope.block);
   if (failed(importNodes(graph.node(), scope)))
     return mlir::failure();
-  SmallVector<Value> values;
   for (const onnx::ValueInfoProto &output : graph.output()) {
     Name name = lookup(output.name(), scope);
     if (failure)
       return mlir::failure();
     if (name.state != Name::Known)
-      return node.invalid("has a branch whose output " + quoted(output.name()) + " is made by no node");
+      return node.invalid("has a nested graph whose output " + quoted(output.name()) + " is made by no node");
     if (!name.value)
       return mlir::failure();
-    values.push_back(name.value);
-    types.push_back(name.value.getType());
+    outputs.push_back(name.value);
   }
-  builder.create<YieldOp>(node.loc, values);
   return success();
 }

@@ -61,9 +61,9 @@ public:
   OpBuilder builder;
   ShapeOracle shapes;
 
-  /// Imports a branch of `node` into a new block of `region`; `types` receives the types of its results.
-  LogicalResult importBranch(NodeImport &node, const onnx::GraphProto &graph, Region &region,
-                             SmallVectorImpl<Type> &types);
+  /// Imports a nested graph of `node` at the end of `block`, its inputs bound to `inputs`; appends its outputs.
+  LogicalResult importBody(NodeImport &node, const onnx::GraphProto &graph, Block &block, ArrayRef<Value> inputs,
+                           SmallVectorImpl<Value> &outputs);
   /// A constant for a tensor: small ones are written out, others go to the weight store.
   Value materialize(const onnx::TensorProto &tensor, StringRef name, Location loc);
   void reportUnsupported(const onnx::NodeProto &node, const ImportScope &scope, const Twine &what);

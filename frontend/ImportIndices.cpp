@@ -48,6 +48,18 @@ LogicalResult importScatterND(NodeImport &node) {
       node.make<ScatterNDOp>(node.elementOf(node.input(0)), node.input(0), node.input(1), node.input(2), *kind));
 }
 
+LogicalResult importNonZero(NodeImport &node) { return node.result(node.make<NonZeroOp>(node.i64(), node.input(0))); }
+
+/// Gathers at the coordinates of the condition that are not zero.
+LogicalResult importCompress(NodeImport &node) {
+  Value data = node.input(0);
+  int64_t axis = node.integer("axis", 0);
+  if (!node.has("axis"))
+    data = node.reshape(data, {-1});
+  Value places = node.reshape(node.make<NonZeroOp>(node.i64(), node.input(1)), {-1});
+  return node.result(node.make<GatherOp>(node.elementOf(data), data, places, static_cast<uint64_t>(axis)));
+}
+
 /// Compares a new axis with the positions 0 … depth - 1. Indices may count from the end; others out of range are off
 /// everywhere.
 LogicalResult importOneHot(NodeImport &node) {
@@ -85,5 +97,7 @@ void mlir::transept::addIndexImports(ImportTable &table) {
   table.add("Scatter", importScatterElements);
   table.add("ScatterElements", importScatterElements);
   table.add("ScatterND", importScatterND);
+  table.add("NonZero", importNonZero);
+  table.add("Compress", importCompress);
   table.add("OneHot", importOneHot);
 }

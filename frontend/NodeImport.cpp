@@ -100,8 +100,9 @@ Value NodeImport::materializeHost(const HostTensor &tensor) {
   std::string key = WeightStore::of(builder.getContext()).add(tensor.getType(), tensor.bytes());
   return builder.create<WeightOp>(loc, tensor.getType(), builder.getStringAttr(key), StringAttr());
 }
-LogicalResult NodeImport::importBranch(const onnx::GraphProto &graph, Region &region, SmallVectorImpl<Type> &types) {
-  return importer.importBranch(*this, graph, region, types);
+LogicalResult NodeImport::importBody(const onnx::GraphProto &graph, Block &block, ArrayRef<Value> bound,
+                                     SmallVectorImpl<Value> &outputs) {
+  return importer.importBody(*this, graph, block, bound, outputs);
 }
 
 Value NodeImport::constant(ArrayRef<int64_t> values) {

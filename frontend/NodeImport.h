@@ -88,8 +88,9 @@ public:
   Value materialize(const onnx::TensorProto &tensor, StringRef name);
   /// A constant or weight that was computed here.
   Value materializeHost(const HostTensor &tensor);
-  /// Imports a branch into a new block of `region`; `types` receives the types of its results.
-  LogicalResult importBranch(const onnx::GraphProto &graph, Region &region, SmallVectorImpl<Type> &types);
+  /// Imports a nested graph at the end of `block`, its inputs bound to `inputs`; appends its outputs.
+  LogicalResult importBody(const onnx::GraphProto &graph, Block &block, ArrayRef<Value> inputs,
+                           SmallVectorImpl<Value> &outputs);
 
   //===- What is known already -===//
   /// The elements of an integer constant.

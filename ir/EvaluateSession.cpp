@@ -14,6 +14,7 @@ using namespace mlir::transept;
   }
 
 NEEDS_SESSION(IfOp)
+NEEDS_SESSION(LoopOp)
 NEEDS_SESSION(StateOp)
 NEEDS_SESSION(ExportOp)
 NEEDS_SESSION(CacheAppendOp)

@@ -59,6 +59,27 @@ LogicalResult DimValueOp::evaluate(ArrayRef<HostTensor>, SmallVectorImpl<HostTen
   return success();
 }
 
+LogicalResult NonZeroOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  ArrayRef<int64_t> shape = operands[0].shape();
+  const int64_t count = results[0].shape()[1];
+  int64_t found = 0;
+  for (int64_t i = 0, e = operands[0].numElements(); i < e; ++i) {
+    if (operands[0].getDouble(i) == 0)
+      continue;
+    int64_t rest = i;
+    for (int64_t axis = static_cast<int64_t>(shape.size()) - 1; axis >= 0 && found < count; --axis) {
+      results[0].setInt(axis * count + found, rest % shape[axis]);
+      rest /= shape[axis];
+    }
+    ++found;
+  }
+  if (found != count)
+    return emitOpError() << "finds " << found << " elements where " << count << " were expected";
+  return success();
+}
+
+LogicalResult ReadSizesOp::evaluate(ArrayRef<HostTensor>, SmallVectorImpl<HostTensor> &) { return success(); }
+
 LogicalResult RangeOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
   HostTensor &result = results[0];
   const HostTensor start = operandAt(*this, operands, 0), delta = operandAt(*this, operands, 2);

@@ -130,6 +130,67 @@ LogicalResult IfOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallV
   return success();
 }
 
+/// Whether a value is true, as a constant.
+static bool isConstantTrue(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant && HostTensor::fromElements(constant.getValue()) &&
+         HostTensor::fromElements(constant.getValue()).getInt(0) != 0;
+}
+
+/// Whether only the count ends the loop.
+static bool goesOn(LoopOp op) {
+  Block &body = op.getBody().front();
+  Value again = body.getTerminator()->getOperand(0);
+  return (!op.getCondition() || isConstantTrue(op.getCondition())) &&
+         (again == body.getArgument(1) || isConstantTrue(again));
+}
+
+LogicalResult LoopOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  Block &body = getBody().front();
+  OperandRange yielded = body.getTerminator()->getOperands();
+  const size_t carried = getInitial().size();
+  // C1: the body takes number, condition and carried values, and yields a condition, carried values and elements.
+  if (body.getNumArguments() != carried + 2 || yielded.size() != getNumResults() + 1 || getNumResults() < carried)
+    return emitOpError() << "has a body with " << body.getNumArguments() << " arguments that yields " << yielded.size()
+                         << " values, for " << carried << " carried values and " << getNumResults() << " results";
+  // C2: count and conditions are one number each.
+  auto isOne = [](TensorType type) {
+    auto ranked = dyn_cast<RankedTensorType>(type);
+    return !ranked || !ranked.hasStaticShape() || ranked.getNumElements() == 1;
+  };
+  for (Value value : {Value(getCount()), Value(getCondition()), yielded.front()})
+    if (value && !isOne(cast<TensorType>(value.getType())))
+      return emitOpError() << "counts with " << value.getType() << ", not with one number";
+  DimAttr count;
+  auto constantOf = [&](Value value) -> std::optional<SmallVector<int64_t>> {
+    return value ? constantInts(factOf(*this, operands, value)) : std::nullopt;
+  };
+  if (std::optional<SmallVector<int64_t>> limit = constantOf(getCount()); limit && goesOn(*this))
+    count = dimConstant(getContext(), std::max<int64_t>(limit->front(), 0));
+  for (auto [i, value] : llvm::enumerate(yielded.drop_front())) {
+    Type element = cast<TensorType>(value.getType()).getElementType();
+    auto ranked = dyn_cast<RankedTensorType>(value.getType());
+    if (i < carried) {
+      // C3: what is carried keeps its element type and rank.
+      auto argument = cast<TensorType>(body.getArgument(i + 2).getType());
+      if (argument.getElementType() != element)
+        return emitOpError() << "carries " << argument.getElementType() << " and yields " << element;
+      Fact result;
+      result.type = argument;
+      results.push_back(std::move(result));
+    } else if (!ranked) {
+      results.push_back(unrankedFact(element));
+    } else {
+      Dims dims = dimsOf(ranked);
+      if (!count)
+        count = context.runtimeSymbol(*this, "iterations");
+      dims.insert(dims.begin(), count);
+      results.push_back(rankedFact(dims, element));
+    }
+  }
+  return success();
+}
+
 //===- Session state
 //------------------------------------------------------------------------------------------------===//
 

@@ -158,8 +158,12 @@ LogicalResult BroadcastOp::infer(InferContext &context, ArrayRef<Fact> operands,
     if (!inputDims || !shape.content) {
       Fact result = unknownShape(context, *this, shape, element, "broadcast");
       // The result has the larger of both ranks.
-      if (result.ranked() && inputDims && inputDims->size() > static_cast<size_t>(result.ranked().getRank()))
-        result = unrankedFact(element);
+      if (RankedTensorType type = result.ranked(); type && inputDims) {
+        Dims known = dimsOf(type);
+        if (inputDims->size() > known.size())
+          known.insert(known.begin(), inputDims->begin(), inputDims->end() - known.size());
+        result = rankedFact(known, element);
+      }
       results.push_back(std::move(result));
       return success();
     }
@@ -258,13 +262,25 @@ template <typename Op> static std::optional<SmallVector<int64_t>> namedAxes(Op o
   return std::nullopt;
 }
 
+/// `more` axes than the operand has, which ones only data says.
+static Fact unknownAxes(InferContext &context, Operation *op, const std::optional<Dims> &input,
+                        std::optional<int64_t> more, Type element) {
+  if (!input || !more || static_cast<int64_t>(input->size()) + *more < 0 || *more > 64)
+    return unrankedFact(element);
+  Dims dims;
+  for (int64_t i = 0, e = static_cast<int64_t>(input->size()) + *more; i < e; ++i)
+    dims.push_back(context.runtimeSymbol(op, "squeezed"));
+  return rankedFact(dims, element);
+}
+
 LogicalResult SqueezeOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   const Fact &input = operands[0];
   Type element = elementTypeOf(input);
   std::optional<Dims> dims = dimsOf(context, *this, input);
   std::optional<SmallVector<int64_t>> axes = namedAxes(*this, operands);
   if (!dims || (!axes && getAxesValue())) {
-    results.push_back(unrankedFact(element));
+    std::optional<int64_t> count = getAxesValue() ? staticLength(operands[1]) : std::nullopt;
+    results.push_back(unknownAxes(context, *this, dims, count ? -*count : count, element));
     return success();
   }
   Dims kept;
@@ -301,7 +317,8 @@ LogicalResult UnsqueezeOp::infer(InferContext &context, ArrayRef<Fact> operands,
   std::optional<Dims> dims = dimsOf(context, *this, input);
   std::optional<SmallVector<int64_t>> axes = namedAxes(*this, operands);
   if (!dims || !axes) {
-    results.push_back(unrankedFact(elementTypeOf(input)));
+    std::optional<int64_t> count = getAxesValue() ? staticLength(operands[1]) : std::nullopt;
+    results.push_back(unknownAxes(context, *this, dims, count, elementTypeOf(input)));
     return success();
   }
   // C1: axes lie in the result and are named once.

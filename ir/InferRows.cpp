@@ -86,11 +86,19 @@ LogicalResult ReduceOp::infer(InferContext &context, ArrayRef<Fact> operands, Sm
   if (failed(axes))
     return failure();
   if (!*axes) {
-    // How many axes is known with kept dims only, and which sizes become 1 is not.
+    // Which sizes stay is not known; how many do, where the number of axes is.
+    std::optional<int64_t> count = staticLength(factOf(*this, operands, getAxesValue()));
+    const auto rank = static_cast<int64_t>(input->size());
+    if (count == 0)
+      count = getNoopWithEmptyAxes() ? 0 : rank;
+    if (!getKeepdims() && (!count || *count > rank)) {
+      results.push_back(unrankedFact(element));
+      return success();
+    }
     Dims dims;
-    for (size_t i = 0; i < input->size(); ++i)
+    for (int64_t i = 0, e = getKeepdims() ? rank : rank - *count; i < e; ++i)
       dims.push_back(context.runtimeSymbol(*this, "reduced"));
-    results.push_back(getKeepdims() ? rankedFact(dims, element) : unrankedFact(element));
+    results.push_back(rankedFact(dims, element));
     return success();
   }
   Dims dims;

@@ -81,6 +81,40 @@ LogicalResult SizeOp::infer(InferContext &context, ArrayRef<Fact> operands, Smal
   return success();
 }
 
+//===- Sizes that only data says
+//--------------------------------------------------------------------------------------------------------===//
+
+LogicalResult NonZeroOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  const Fact &input = operands[0];
+  Type element = IntegerType::get(getContext(), 64);
+  if (!input.ranked()) {
+    results.push_back(unrankedFact(element));
+    return success();
+  }
+  DimAttr count;
+  if (input.constant) {
+    int64_t found = 0;
+    for (int64_t i = 0, e = input.constant.numElements(); i < e; ++i)
+      found += input.constant.getDouble(i) != 0;
+    count = dimConstant(getContext(), found);
+  } else {
+    count = context.runtimeSymbol(*this, "nonzero");
+  }
+  // A scalar counts as a vector of one element.
+  int64_t rank = std::max<int64_t>(input.ranked().getRank(), 1);
+  results.push_back(rankedFact({dimConstant(getContext(), rank), count}, element));
+  return success();
+}
+
+LogicalResult ReadSizesOp::infer(InferContext &, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &) {
+  RankedTensorType type = operands[0].ranked();
+  // C1: one i64 per symbol.
+  if (type && (!type.getElementType().isSignlessInteger(64) || type.getRank() != 1 ||
+               (type.hasStaticShape() && type.getDimSize(0) != static_cast<int64_t>(getSymbols().size()))))
+    return emitOpError() << "reads " << getSymbols().size() << " sizes from " << type;
+  return success();
+}
+
 //===- Range
 //--------------------------------------------------------------------------------------------------------===//
 

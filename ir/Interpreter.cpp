@@ -37,6 +37,7 @@ private:
   std::optional<Failure> checkGuards(Operation *holder);
   std::optional<Failure> runOp(Operation *op);
   std::optional<Failure> runIf(IfOp op);
+  std::optional<Failure> runLoop(LoopOp op);
   std::optional<Failure> makeResults(Operation *op, ArrayRef<HostTensor> operands,
                                      SmallVectorImpl<HostTensor> &results);
   /// The static type of a result, as its declared type and the symbols say it; null if they do not.
@@ -250,14 +251,83 @@ std::optional<Failure> Interpreter::runIf(IfOp op) {
   std::vector<HostTensor> outputs;
   if (std::optional<Failure> failure = run(region.front(), outputs))
     return failure;
-  for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
+  for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs)) {
     values[result] = output;
+    if (auto type = dyn_cast<RankedTensorType>(result.getType()); type && type.getRank() == output.getType().getRank())
+      for (auto [axis, dim] : llvm::enumerate(dimsOf(type)))
+        if (dim && !symbolName(dim).empty())
+          symbols.try_emplace(symbolName(dim), output.shape()[axis]);
+  }
+  return std::nullopt;
+}
+
+/// The elements collected in every repetition, one after another.
+static HostTensor stack(ArrayRef<HostTensor> parts, RankedTensorType declared) {
+  SmallVector<int64_t> shape = {static_cast<int64_t>(parts.size())};
+  if (parts.empty())
+    for (int64_t size : declared.getShape().drop_front())
+      shape.push_back(ShapedType::isDynamic(size) ? 0 : size);
+  else
+    llvm::append_range(shape, parts.front().shape());
+  HostTensor result = HostTensor::make(RankedTensorType::get(shape, declared.getElementType()));
+  char *to = result.data();
+  for (const HostTensor &part : parts)
+    to = llvm::copy(part.bytes(), to);
+  return result;
+}
+
+std::optional<Failure> Interpreter::runLoop(LoopOp op) {
+  Block &body = op.getBody().front();
+  auto numberOf = [&](Value value, int64_t otherwise) { return value ? values.lookup(value).getInt(0) : otherwise; };
+  const int64_t limit = numberOf(op.getCount(), std::numeric_limits<int64_t>::max());
+  bool again = numberOf(op.getCondition(), 1) != 0;
+  std::vector<HostTensor> carried;
+  for (Value initial : op.getInitial())
+    carried.push_back(values.lookup(initial));
+  std::vector<SmallVector<HostTensor>> collected(op.getNumResults() - carried.size());
+  const llvm::StringMap<int64_t> before = symbols;
+  uint64_t bytes = 0;
+  auto bind = [&](Value value, const HostTensor &tensor) {
+    values[value] = tensor;
+    if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && type.getRank() == tensor.getType().getRank())
+      for (auto [axis, dim] : llvm::enumerate(dimsOf(type)))
+        if (dim && !symbolName(dim).empty())
+          symbols[symbolName(dim)] = tensor.shape()[axis];
+  };
+  for (int64_t i = 0; i < limit && again; ++i) {
+    symbols = before; // what the body found out last time holds no longer
+    HostTensor number = HostTensor::make(RankedTensorType::get({}, IntegerType::get(context, 64)));
+    number.setInt(0, i);
+    HostTensor flag = HostTensor::make(RankedTensorType::get({}, IntegerType::get(context, 1)));
+    flag.setInt(0, again);
+    bind(body.getArgument(0), number);
+    bind(body.getArgument(1), flag);
+    for (auto [argument, value] : llvm::zip(body.getArguments().drop_front(2), carried))
+      bind(argument, value);
+    std::vector<HostTensor> outputs;
+    if (std::optional<Failure> failure = run(body, outputs))
+      return failure;
+    again = outputs.front().getInt(0) != 0;
+    std::copy_n(outputs.begin() + 1, carried.size(), carried.begin());
+    for (auto [list, element] : llvm::zip(collected, llvm::drop_begin(outputs, carried.size() + 1))) {
+      list.push_back(element);
+      bytes += element.bytes().size();
+    }
+    if (bytes > maxTensorBytes)
+      return failureAt(op, ExitLimit, "makes a tensor of more than " + Twine(maxTensorBytes) + " bytes");
+  }
+  symbols = before;
+  for (auto [i, result] : llvm::enumerate(op.getResults()))
+    bind(result, i < carried.size() ? carried[i]
+                                    : stack(collected[i - carried.size()], cast<RankedTensorType>(result.getType())));
   return std::nullopt;
 }
 
 std::optional<Failure> Interpreter::runOp(Operation *op) {
   if (auto conditional = dyn_cast<IfOp>(op))
     return runIf(conditional);
+  if (auto loop = dyn_cast<LoopOp>(op))
+    return runLoop(loop);
   if (!isa<GraphOp>(op))
     return failureAt(op, ExitInvalidModel, "is no graph op");
   SmallVector<HostTensor> operands, results;

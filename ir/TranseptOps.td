@@ -360,6 +360,17 @@ def Transept_RangeOp : Transept_PureOp<"range", "Range", 11, [AttrSizedOperandSe
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "(`from` `(` $start^ `)`)? (`to` `(` $limit^ `)`)? (`by` `(` $delta^ `)`)? attr-dict `:` functional-type(operands, results)";
 }
+def Transept_NonZeroOp : Transept_PureOp<"nonzero", "NonZero", 13> {
+  let summary = "Coordinates [rank, count] of the elements that are not zero, in row-major order, i64";
+  let arguments = (ins AnyTensor:$input);
+  let results = (outs AnyTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
+}
+def Transept_ReadSizesOp : Transept_Op<"read_sizes", "", 1, [MemoryEffects<[MemWrite]>]> {
+  let summary = "The elements of an i64 vector become the values of run-time symbols; a negative one is a run-time error";
+  let arguments = (ins AnyTensor:$values, StrArrayAttr:$symbols);
+  let assemblyFormat = "$values `to` $symbols attr-dict `:` type($values)";
+}
 def Transept_FillOp : Transept_PureOp<"fill", "ConstantOfShape", 9> {
   let summary = "One value everywhere; the shape is an operand, or resolved, the result type's";
   let arguments = (ins Optional<AnyTensor>:$shape, ElementsAttr:$value);
@@ -395,6 +406,18 @@ def Transept_IfOp : Transept_Op<"if", "If", 16, [RecursiveMemoryEffects, NoRegio
   let results = (outs Variadic<AnyTensor>:$outputs);
   let regions = (region SizedRegion<1>:$thenRegion, SizedRegion<1>:$elseRegion);
   let assemblyFormat = "$condition $thenRegion `else` $elseRegion attr-dict `:` functional-type(operands, results)";
+}
+def Transept_LoopOp : Transept_Op<"loop", "", 1, [RecursiveMemoryEffects, SingleBlock, AttrSizedOperandSegments]> {
+  let summary = "Repeats a graph at most `count` times (absent: no limit) and as long as it says";
+  let description = [{
+    The body gets the number of the repetition (i64 scalar), whether it was told to go on (i1 scalar) and the carried values; it
+    yields whether to go on, the carried values, and elements to be collected. Results: the last carried values, then the
+    elements along a new first axis. A size of a carried value that changes is a run-time symbol in `transept.symbols`.
+  }];
+  let arguments = (ins Optional<AnyTensor>:$count, Optional<AnyTensor>:$condition, Variadic<AnyTensor>:$initial);
+  let results = (outs Variadic<AnyTensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{ (`count` `(` $count^ `)`)? (`while` `(` $condition^ `)`)? (`carries` `(` $initial^ `)`)? $body attr-dict `:` functional-type(operands, results) }];
 }
 def Transept_YieldOp : Op<Transept_Dialect, "yield", [Pure, Terminator, ReturnLike]> {
   let summary = "Results of a nested graph";

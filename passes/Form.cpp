@@ -32,7 +32,7 @@ LogicalResult transept::formOp(FormContext &f, Operation *op) {
             ReduceOp, ArgMaxOp, CumSumOp, TopKOp, RecurrentOp, SoftmaxOp, LayerNormOp, ReshapeOp, TransposeOp,
             BroadcastOp, TileOp, SliceOp, ConcatOp, PadOp, TriluOp, WindowsOp, GatherOp, GatherElementsOp, GatherNDOp,
             ScatterElementsOp, ScatterNDOp, AttentionOp, StateOp, ExportOp, CacheAppendOp, CacheAttentionOp,
-            CrossAttentionOp, SearchHeadOp, IfOp>([&](auto typed) { return form(f, typed); })
+            CrossAttentionOp, SearchHeadOp, ReadSizesOp, IfOp, LoopOp>([&](auto typed) { return form(f, typed); })
       .Default([&](Operation *other) -> LogicalResult {
         if (other->hasTrait<transept::Elementwise>())
           return formElementwise(f, other);

@@ -82,6 +82,8 @@ public:
   /// A weight as it is ("rows"), or several matrices in panels. Made at the top of the entry, each once.
   Value weight(StringRef key, RankedTensorType type);
   Value panels(ArrayRef<std::string> keys, ArrayRef<bool> transposed, int64_t k, int64_t panelCount);
+  /// A name for a label, variable or arena, new in this entry.
+  std::string fresh(StringRef hint) { return (hint + "." + Twine(names[hint]++)).str(); }
   Value state(StringRef name, ArrayRef<DimAttr> dims, Type elementType);
   void exportTo(Location loc, StringRef name, Value value);
 
@@ -90,6 +92,7 @@ private:
 
   DenseMap<Value, Value> values;
   llvm::MapVector<Attribute, Value> top;
+  llvm::StringMap<unsigned> names;
 };
 
 /// What a state is, for `inspect`.

@@ -34,6 +34,11 @@ LogicalResult transept::form(FormContext &f, ExportOp op) {
   return success();
 }
 
+LogicalResult transept::form(FormContext &f, ReadSizesOp op) {
+  f.builder.create<kernel::ReadSizesOp>(op.getLoc(), f.tensor(op.getValues()), op.getSymbols());
+  return success();
+}
+
 LogicalResult transept::form(FormContext &f, CacheAppendOp op) {
   const CacheLayout::Layer &layer = f.cache.layers.at(op.getLayer());
   DimAttr rows = f.symbol("rows");

@@ -53,11 +53,24 @@ LogicalResult formBranch(FormContext &f, IfOp op, Region &branch, Value conditio
 
 } // namespace
 
+/// Whether both branches can be computed whatever the condition says.
+static bool isSelectable(IfOp op) {
+  for (Region *branch : {&op.getThenRegion(), &op.getElseRegion()}) {
+    Operation *yield = branch->front().getTerminator();
+    for (auto [result, yielded] : llvm::zip(op.getResults(), yield->getOperands()))
+      if (graphDims(result) != graphDims(yielded))
+        return false;
+    auto relies = yield->getAttrOfType<ArrayAttr>("transept.guards");
+    if ((relies && !relies.empty()) ||
+        llvm::any_of(branch->front(), [](Operation &inner) { return isa<IfOp, LoopOp, ReadSizesOp>(inner); }))
+      return false;
+  }
+  return true;
+}
+
 LogicalResult transept::form(FormContext &f, IfOp op) {
-  for (Region *branch : {&op.getThenRegion(), &op.getElseRegion()})
-    for (auto [result, yielded] : llvm::zip(op.getResults(), branch->front().getTerminator()->getOperands()))
-      if (graphDims(result) != graphDims(yielded) || graphElementType(result) != graphElementType(yielded))
-        return emitUnsupported(op) << "has branches with results of different shapes";
+  if (!isSelectable(op))
+    return formBranches(f, op);
   Value condition = f.tensor(op.getCondition());
   ArrayRef<DimAttr> conditionDims = shapeOf(condition).getDims();
   SmallVector<Value> onTrue, onFalse;

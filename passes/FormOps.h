@@ -48,7 +48,11 @@ LogicalResult form(FormContext &f, GatherNDOp op);
 LogicalResult form(FormContext &f, ScatterElementsOp op);
 LogicalResult form(FormContext &f, ScatterNDOp op);
 
+LogicalResult form(FormContext &f, ReadSizesOp op);
 LogicalResult form(FormContext &f, IfOp op);
+/// With control flow: only one branch is computed.
+LogicalResult formBranches(FormContext &f, IfOp op);
+LogicalResult form(FormContext &f, LoopOp op);
 
 LogicalResult form(FormContext &f, AttentionOp op);
 LogicalResult form(FormContext &f, StateOp op);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/Shapes.h"
+#include "passes/SizeMath.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -21,25 +22,8 @@ static bool isTooLarge(ArrayRef<int64_t> shape) {
 
 ShapePropagation::ShapePropagation(func::FuncOp function) : function(function) {
   context = function.getContext();
-  // Names in use: a run-time symbol must be a new one.
-  AttrTypeWalker walker;
-  walker.addWalk([&](DimAttr dim) {
-    if (StringRef name = symbolName(dim); !name.empty())
-      symbolNames.insert(name);
-  });
-  function.walk([&](Operation *op) {
-    walker.walk(op->getAttrDictionary());
-    for (Type type : op->getResultTypes())
-      walker.walk(type);
-    for (Region &region : op->getRegions())
-      for (Block &block : region)
-        for (Type type : block.getArgumentTypes())
-          walker.walk(type);
-    if (auto names = op->getAttrOfType<ArrayAttr>(symbolsAttrName))
-      for (Attribute name : names)
-        if (auto text = dyn_cast<StringAttr>(name))
-          symbolNames.insert(text.getValue());
-  });
+  // A run-time symbol must have a new name.
+  symbolNames = symbolNamesOf(function);
 }
 
 //===- InferContext
@@ -257,16 +241,73 @@ void ShapePropagation::evaluateConstants(Operation *op, ArrayRef<Fact> operands,
   }
 }
 
+/// What is carried may change its sizes: each is a symbol of the loop until the body shows that it stays.
+LogicalResult ShapePropagation::processLoop(LoopOp op) {
+  Block &body = op.getBody().front();
+  symbolsHanded = 0;
+  (void)runtimeSymbol(op, "iterations");
+  auto setFact = [&](unsigned argument, TensorType type) {
+    body.getArgument(argument).setType(type);
+    facts[body.getArgument(argument)] = Fact{type, std::nullopt, HostTensor()};
+  };
+  setFact(0, RankedTensorType::get({}, IntegerType::get(context, 64)));
+  setFact(1, RankedTensorType::get({}, IntegerType::get(context, 1)));
+  auto owns = [&](DimAttr dim) {
+    auto names = op->getAttrOfType<ArrayAttr>(symbolsAttrName);
+    return llvm::is_contained(names, StringAttr::get(context, symbolName(dim)));
+  };
+  for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
+    auto first = dyn_cast<RankedTensorType>(initial.getType());
+    auto known = dyn_cast<RankedTensorType>(body.getArgument(i + 2).getType());
+    if (!first) {
+      setFact(i + 2, cast<TensorType>(initial.getType()));
+      continue;
+    }
+    Dims dims = dimsOf(first);
+    for (auto [axis, dim] : llvm::enumerate(dims)) {
+      if (!known)
+        dim = runtimeSymbol(op, "carried");
+      else if (known.getRank() == first.getRank() && owns(dimsOf(known)[axis]))
+        dim = dimsOf(known)[axis];
+    }
+    setFact(i + 2, makeType(dims, first.getElementType()));
+  }
+  inheritGuards(body.getTerminator(), body.getTerminator());
+  if (failed(processBlock(body)))
+    return failure();
+  for (auto [i, initial] : llvm::enumerate(op.getInitial())) {
+    auto argument = dyn_cast<RankedTensorType>(body.getArgument(i + 2).getType());
+    auto yielded = dyn_cast<RankedTensorType>(body.getTerminator()->getOperand(i + 1).getType());
+    if (!argument || !yielded)
+      continue;
+    if (argument.getRank() != yielded.getRank())
+      return op.emitOpError() << "carries a value with " << argument.getRank() << " axes and yields one with "
+                              << yielded.getRank();
+    Dims from = dimsOf(cast<RankedTensorType>(initial.getType())), at = dimsOf(argument), to = dimsOf(yielded);
+    for (size_t axis = 0; axis < at.size(); ++axis)
+      if (at[axis] != from[axis] && at[axis] == to[axis] && owns(at[axis]))
+        constantSizes.emplace_back(symbolName(at[axis]).str(), from[axis]);
+  }
+  return success();
+}
+
 LogicalResult ShapePropagation::processOp(Operation *op) {
+  if (auto loop = dyn_cast<LoopOp>(op)) {
+    if (failed(processLoop(loop)))
+      return failure();
+    return inferResults(op);
+  }
   for (Region &region : op->getRegions())
     for (Block &block : region) {
       inheritGuards(block.getTerminator(), block.getTerminator());
       if (failed(processBlock(block)))
         return failure();
     }
-  auto graphOp = dyn_cast<GraphOp>(op);
-  if (!graphOp)
-    return success();
+  return isa<GraphOp>(op) ? inferResults(op) : success();
+}
+
+LogicalResult ShapePropagation::inferResults(Operation *op) {
+  auto graphOp = cast<GraphOp>(op);
   SmallVector<Fact> operands, results;
   for (Value operand : op->getOperands())
     operands.push_back(facts[operand]);

@@ -91,6 +91,11 @@ private:
       propagation.emplace(function);
       if (failed(propagation->run()))
         return failure();
+      for (auto &[symbol, size] : propagation->constantSizes)
+        if (failed(substituteSymbol(function, symbol, size)))
+          return failure();
+      if (!propagation->constantSizes.empty())
+        continue;
       std::optional<std::pair<std::string, DimAttr>> pair;
       if (options.unifySymbols)
         pair = findUnification(*propagation);

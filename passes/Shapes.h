@@ -43,6 +43,9 @@ public:
   /// Guards by the block whose ops need them, in order of appearance.
   llvm::MapVector<Block *, SmallVector<Guard>> guards;
 
+  /// Sizes of what loops carry that turned out to stay as they are at first, and what they are.
+  std::vector<std::pair<std::string, DimAttr>> constantSizes;
+
   void guard(Operation *op, DimAttr lhs, GuardRelation relation, DimAttr rhs, StringRef message) override;
   DimAttr runtimeSymbol(Operation *op, StringRef hint) override;
 
@@ -50,6 +53,8 @@ private:
   void nameArguments();
   LogicalResult processBlock(Block &block);
   LogicalResult processOp(Operation *op);
+  LogicalResult processLoop(LoopOp op);
+  LogicalResult inferResults(Operation *op);
   /// Moves the ops of the branch that is taken before the op, which disappears; returns the first of them.
   Block::iterator inlineBranch(IfOp op, bool condition);
   /// Takes over guards that an op (a function, a yield) carries from an earlier run: what needed them may be resolved.

@@ -125,7 +125,8 @@ private:
 
   void becomeReshape(Operation *op) {
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    if (type && isa<RankedTensorType>(op->getOperand(0).getType()))
+    bool known = op->getNumOperands() == 1 || constantInts(fact(op->getOperand(1)));
+    if (known && type && isa<RankedTensorType>(op->getOperand(0).getType()))
       replace(op, builder.create<ReshapeOp>(op->getLoc(), type, op->getOperand(0), Value(), false));
   }
 

@@ -16,6 +16,7 @@
 #include "passes/Fuse.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
+#include "passes/ReadSizes.h"
 #include "passes/Stage.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/PhaseChecks.h"
@@ -54,7 +55,10 @@ void addStage(PassList &list, const TargetOptions &options) {
   addFold(list, options);
 }
 
-void addForm(PassList &list, const TargetOptions &) { list.push_back(createFormPass()); }
+void addForm(PassList &list, const TargetOptions &) {
+  list.push_back(createReadSizesPass());
+  list.push_back(createFormPass());
+}
 void addPlan(PassList &list, const TargetOptions &) { list.push_back(createPlanPass()); }
 void addSchedule(PassList &list, const TargetOptions &options) { list.push_back(createSchedulePass(options)); }
 void addLower(PassList &list, const TargetOptions &options) { list.push_back(createLowerPass(options)); }
@@ -77,7 +81,7 @@ const Phase table[] = {
      "Caches are appended to and read in place; no function takes or returns them", graphDialects, addStage, checkStage,
      ExitUnsupported},
     {"form", "Turns graph ops into kernels, and fuses and groups them",
-     "Entries of kernels; sizes are operands and attributes, no longer in types", kernelDialects, addForm, checkForm,
+     "Entries of kernels; sizes are attributes, no longer in types", kernelDialects, addForm, checkForm,
      ExitUnsupported},
     {"plan", "Gives kernels buffers, one arena with offsets, and an order with barriers",
      "Programs of dispatches; every size and offset is an expression over the entry's symbols", kernelDialects, addPlan,
