@@ -100,8 +100,8 @@ TEST(Evaluate, EveryOpGivesWhatOthersCompute) {
                  entry.value("absolute", 0.0));
   }
   // Six cases at least for every op that can be evaluated alone.
-  const std::set<StringRef> notAlone = {"constant",        "weight",     "if",           "yield",
-                                        "state",           "export",     "cache_append", "cache_attention",
+  const std::set<StringRef> notAlone = {"constant",        "weight",     "if",     "yield",        "loop",
+                                        "read_sizes",      "state",      "export", "cache_append", "cache_attention",
                                         "cross_attention", "search_head"};
   for (RegisteredOperationName name : context->getRegisteredOperations())
     if (StringRef op = name.stripDialect(); name.getDialectNamespace() == "transept" && !notAlone.count(op))

@@ -253,7 +253,7 @@ TEST(FrontendError, B15Arity) {
 TEST(FrontendError, B16AllUnknownOperatorsAtOnce) {
   onnx::ModelProto model = parseModel(R"(<ir_version: 8, opset_import: ["": 17, "my.ops": 3]>
     g (float[n] x) => (float[] y)
-    { a = my.ops.One(x) b = my.ops.Two(a) c = NonZero(x) d = Gelu(b) e = my.ops.Two(d) y = Relu(e) })");
+    { a = my.ops.One(x) b = my.ops.Two(a) c = StringNormalizer(x) d = Gelu(b) e = my.ops.Two(d) y = Relu(e) })");
   expectFailure(model, ExitUnsupported,
                 {"operator my.ops::One, version 3", "operator my.ops::Two, version 3", "and 1 more", "--report"});
   std::unique_ptr<MLIRContext> context = makeQuietContext();

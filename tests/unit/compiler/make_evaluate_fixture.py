@@ -695,6 +695,11 @@ for _ in range(30):
     point("pow", float(random.randint(2, 30)), float(random.randint(-6, 10)))
     point("pow", 1 + random.uniform(-1e-6, 1e-6), random.uniform(-1e6, 1e6))
 
+# What numpy finds, one row per axis.
+for x in [a([[1, 0, 2], [0, 0, 3]]), a([0, 0, 0]), a([[[True, False]], [[False, True]]], bool), a([nan, 0.0, -0.0, inf], F16),
+          a([[0, -5]], np.int64), np.zeros((2, 0), F32)]:
+    case("nonzero", [x], [np.stack(np.nonzero(x)).astype(np.int64)])
+
 lines = [json.dumps(c, separators=(",", ":")) for c in cases]
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "evaluateFixture.json.inc")
 with open(path, "w") as out:

@@ -18,6 +18,9 @@ std::vector<ArtifactSection> twiceSections() {
     buffer->set_dtype(program::F32);
     *buffer->add_dims() = postfix("n", {"n"});
   }
+  program::Segment *segment = entry->add_segments();
+  segment->set_dispatches(1);
+  segment->set_next(1);
   program::Dispatch *dispatch = entry->add_dispatches();
   *dispatch->mutable_items() = postfix("n", {"n"});
   dispatch->add_buffers(0);
