@@ -27,8 +27,8 @@ struct ImportRequest {
 /// Loads the dialects it uses.
 Outcome<ImportResult> importModel(const std::string &path, MLIRContext *context, const ImportRequest &request = {});
 
-/// Titles of the operators that the importer has rules for, sorted: "Add", "com.microsoft::QuickGelu". Standard operators
-/// that are defined by a function body of these need none.
+/// Titles of the operators that the importer has rules for, sorted: "Add", "com.microsoft::QuickGelu". Standard
+/// operators that are defined by a function body of these need none.
 std::vector<std::string> importedOperators();
 
 } // namespace mlir::transept

@@ -97,8 +97,8 @@ DimAttr collapse(const Polynomial &polynomial) {
     else if (monomial.size() == 1 && coefficient == 1)
       terms.push_back(monomial.front());
     else
-      terms.push_back(make(context, DimKind::Product, "", coefficient,
-                           SmallVector<Attribute>(monomial.begin(), monomial.end())));
+      terms.push_back(
+          make(context, DimKind::Product, "", coefficient, SmallVector<Attribute>(monomial.begin(), monomial.end())));
   }
   if (terms.empty())
     return dimConstant(context, 0);

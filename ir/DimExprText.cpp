@@ -173,13 +173,15 @@ void DimsAttr::print(AsmPrinter &printer) const {
 
 Attribute DimsAttr::parse(AsmParser &parser, Type) {
   SmallVector<DimAttr> dims;
-  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&]() -> ParseResult {
-        FailureOr<DimAttr> dim = parseSum(parser);
-        if (failed(dim))
-          return failure();
-        dims.push_back(*dim);
-        return success();
-      }) ||
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&]() -> ParseResult {
+                                       FailureOr<DimAttr> dim = parseSum(parser);
+                                       if (failed(dim))
+                                         return failure();
+                                       dims.push_back(*dim);
+                                       return success();
+                                     }) ||
       parser.parseGreater())
     return {};
   return DimsAttr::get(parser.getContext(), dims);

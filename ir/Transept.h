@@ -20,8 +20,7 @@
 
 namespace mlir::transept {
 /// Result element i depends on operand elements i alone, with NumPy broadcasting.
-template <typename ConcreteType>
-class Elementwise : public OpTrait::TraitBase<ConcreteType, Elementwise> {};
+template <typename ConcreteType> class Elementwise : public OpTrait::TraitBase<ConcreteType, Elementwise> {};
 } // namespace mlir::transept
 
 #include "ir/TranseptDialect.h.inc"

@@ -26,8 +26,8 @@ public:
   /// The store of a context that has the transept dialect loaded.
   static WeightStore &of(MLIRContext *context);
 
-  /// Copies `bytes` into the store and returns the key: lower-case hexadecimal SHA-256 over element type, shape and content.
-  /// The same content gives the same key and is held once.
+  /// Copies `bytes` into the store and returns the key: lower-case hexadecimal SHA-256 over element type, shape and
+  /// content. The same content gives the same key and is held once.
   std::string add(RankedTensorType type, ArrayRef<char> bytes);
   /// The same, taking the buffer.
   std::string add(RankedTensorType type, std::vector<char> bytes);

@@ -97,8 +97,8 @@ LogicalResult transept::insertCopies(kernel::EntryOp entry) {
     taken.insert(rootOf(copy));
   }
 
-  // What a variable is set to is copied where the variable's memory is there: behind the label. There the symbols may have
-  // new values, which only the variable's shape is in terms of.
+  // What a variable is set to is copied where the variable's memory is there: behind the label. There the symbols may
+  // have new values, which only the variable's shape is in terms of.
   for (auto set : llvm::make_early_inc_range(block.getOps<kernel::SetOp>())) {
     builder.setInsertionPoint(set);
     set.getValueMutable().assign(copyOf(builder, set.getLoc(), set.getValue(), shapeOf(set.getVariable())));

@@ -122,8 +122,8 @@ static kernel::BufferOp emitBuffer(OpBuilder &builder, const EntryPlan &plan, Va
   return buffer;
 }
 
-/// Guards with the segments that, once entered, know all their symbols. What the ways of a branch and the repetitions of a
-/// loop set, each before its end, is known at that end.
+/// Guards with the segments that, once entered, know all their symbols. What the ways of a branch and the repetitions
+/// of a loop set, each before its end, is known at that end.
 static ArrayAttr placeGuards(const EntryPlan &plan) {
   Builder builder(kernel::EntryOp(plan.entry).getContext());
   SmallVector<Attribute> guards;

@@ -361,7 +361,7 @@ void OpReader::rewrite(CumSumOp op) {
   Value value;
   for (int64_t i = 0; i < rank; ++i) {
     Value along = m.make<CumSumOp>(op.getInput(), Value(), m.builder.getI64IntegerAttr(i), op.getExclusiveAttr(),
-                                   op.getReverseAttr());
+                                   op.getReverseAttr(), op.getProductAttr());
     value = value ? m.where(m.equal(axis, m.scalar(i)), along, value) : along;
   }
   replaceBy(value);
@@ -407,20 +407,22 @@ void OpReader::rewrite(NonZeroOp op) {
                                 : m.make<ConcatOp>(coordinates, m.builder.getI64IntegerAttr(0)));
 }
 
-/// Whether the op still has an operand that says its result's shape, or its axes.
+/// Whether the op still has operands that say its result's shape, or its axes, of which there is a known number.
 bool isOpen(Operation *op) {
   if (!llvm::all_of(op->getOperands(), isRanked) || !llvm::all_of(op->getResults(), isRanked))
     return false;
+  auto isCounted = [](Value operand) { return operand && cast<RankedTensorType>(operand.getType()).hasStaticShape(); };
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<ReshapeOp, BroadcastOp, FillOp>([](auto op) { return static_cast<bool>(op.getShape()); })
-      .Case<SqueezeOp, UnsqueezeOp>([](auto op) { return static_cast<bool>(op.getAxesValue()); })
-      .Case([](ReduceOp op) { return static_cast<bool>(op.getAxesValue()); })
-      .Case([](TileOp op) { return static_cast<bool>(op.getRepeats()); })
-      .Case([](SliceOp op) { return static_cast<bool>(op.getStartsValue()); })
-      .Case([](PadOp op) { return static_cast<bool>(op.getPadsValue()); })
-      .Case([](RangeOp op) { return static_cast<bool>(op.getStart()); })
-      .Case([](CumSumOp op) { return static_cast<bool>(op.getAxisValue()); })
-      .Case([](TriluOp op) { return static_cast<bool>(op.getKValue()); })
+      .Case<ReshapeOp, BroadcastOp, FillOp>([&](auto op) { return isCounted(op.getShape()); })
+      .Case<SqueezeOp, UnsqueezeOp>([&](auto op) { return isCounted(op.getAxesValue()); })
+      .Case([&](ReduceOp op) { return isCounted(op.getAxesValue()); })
+      .Case([&](TileOp op) { return isCounted(op.getRepeats()); })
+      .Case([&](SliceOp op) { return isCounted(op.getStartsValue()) && isCounted(op.getEndsValue()); })
+      .Case([&](PadOp op) { return isCounted(op.getPadsValue()); })
+      .Case(
+          [&](RangeOp op) { return isCounted(op.getStart()) && isCounted(op.getLimit()) && isCounted(op.getDelta()); })
+      .Case([&](CumSumOp op) { return isCounted(op.getAxisValue()); })
+      .Case([&](TriluOp op) { return isCounted(op.getKValue()); })
       .Case([](NonZeroOp) { return true; })
       .Default(false);
 }

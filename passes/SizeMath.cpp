@@ -81,7 +81,7 @@ Value SizeMath::reduce(ReduceKind kind, Value input, int64_t axis) {
 
 Value SizeMath::sumBefore(Value source) {
   return make<CumSumOp>(source, Value(), builder.getI64IntegerAttr(0), builder.getBoolAttr(true),
-                        builder.getBoolAttr(false));
+                        builder.getBoolAttr(false), UnitAttr());
 }
 
 llvm::StringSet<> transept::symbolNamesOf(Operation *function) {

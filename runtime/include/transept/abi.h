@@ -1,7 +1,8 @@
 /* The whole contract between generated kernels and the runtime.
  *
  * Freestanding C, included by both sides. A kernel is a native function without undefined symbols; everything it needs
- * arrives through its arguments. Kernels never allocate, never call back and never touch memory outside their buffers. */
+ * arrives through its arguments. Kernels never allocate, never call back and never touch memory outside their buffers.
+ */
 #ifndef TRANSEPT_ABI_H
 #define TRANSEPT_ABI_H
 
@@ -18,7 +19,8 @@ extern "C" {
 /* Raised whenever a struct below, the meaning of a field or a kernel's calling convention changes. */
 #define TRANSEPT_ABI_VERSION 1u
 
-/* Every buffer starts at a multiple of this many bytes, and this many bytes past its end may be read (never written). */
+/* Every buffer starts at a multiple of this many bytes, and this many bytes past its end may be read (never written).
+ */
 #define TRANSEPT_BUFFER_ALIGNMENT 256u
 #define TRANSEPT_BUFFER_SLACK 256u
 
