@@ -61,8 +61,12 @@ std::optional<Dims> transept::dimsOf(InferContext &context, Operation *op, const
 }
 
 std::optional<SmallVector<int64_t>> transept::constantInts(const Fact &fact) {
-  if (!fact.content)
-    return std::nullopt;
+  if (!fact.content) {
+    // What has no elements is known, wherever it comes from.
+    RankedTensorType type = fact.ranked();
+    bool isEmpty = type && type.hasStaticShape() && type.getNumElements() == 0;
+    return isEmpty ? std::optional(SmallVector<int64_t>()) : std::nullopt;
+  }
   SmallVector<int64_t> values;
   for (DimAttr dim : *fact.content) {
     std::optional<int64_t> value = constantValue(dim);

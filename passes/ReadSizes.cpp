@@ -42,6 +42,7 @@ public:
   void rewrite(ReduceOp op);
   void rewrite(CumSumOp op);
   void rewrite(TriluOp op);
+  void rewrite(TopKOp op);
   void rewrite(NonZeroOp op);
 
 private:
@@ -378,6 +379,15 @@ void OpReader::rewrite(TriluOp op) {
   replaceBy(m.where(kept, op.getInput(), zero));
 }
 
+void OpReader::rewrite(TopKOp op) {
+  Dims wanted = dims(op.getValues());
+  const int64_t axis = op.getAxis();
+  DimAttr count = wanted[axis < 0 ? axis + static_cast<int64_t>(wanted.size()) : axis];
+  read(vectorOf(op.getKValue()), count);
+  op.setKAttr(count);
+  op.getKValueMutable().clear();
+}
+
 //===- Counts
 //--------------------------------------------------------------------------------------------------------------===//
 
@@ -423,6 +433,7 @@ bool isOpen(Operation *op) {
           [&](RangeOp op) { return isCounted(op.getStart()) && isCounted(op.getLimit()) && isCounted(op.getDelta()); })
       .Case([&](CumSumOp op) { return isCounted(op.getAxisValue()); })
       .Case([&](TriluOp op) { return isCounted(op.getKValue()); })
+      .Case([&](TopKOp op) { return isCounted(op.getKValue()); })
       .Case([](NonZeroOp) { return true; })
       .Default(false);
 }
@@ -452,7 +463,7 @@ struct ReadSizesPass : PassWrapper<ReadSizesPass, OperationPass<ModuleOp>> {
       OpReader reader(op, names);
       llvm::TypeSwitch<Operation *>(op)
           .Case<ReshapeOp, BroadcastOp, FillOp, SqueezeOp, UnsqueezeOp, ReduceOp, TileOp, SliceOp, PadOp, RangeOp,
-                CumSumOp, TriluOp, NonZeroOp>([&](auto typed) { reader.rewrite(typed); });
+                CumSumOp, TriluOp, TopKOp, NonZeroOp>([&](auto typed) { reader.rewrite(typed); });
     }
     eraseDeadOps(function);
   }

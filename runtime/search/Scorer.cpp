@@ -188,11 +188,11 @@ static bool appliesToScores(const std::string &key) {
                                          "eos_token_id",
                                          "pad_token_id",
                                          "bos_token_id",
-                                          "return_alignments",
-                                          "source_lang",
-                                          "target_lang",
-                                          "language",
-                                          "task"};
+                                         "return_alignments",
+                                         "source_lang",
+                                         "target_lang",
+                                         "language",
+                                         "task"};
   return std::any_of(std::begin(keys), std::end(keys), [&](const char *known) { return key == known; });
 }
 
