@@ -97,7 +97,31 @@ def refused_part(tool, root, tmp):
     expect(generate(tool, artifact, [{"input_ids": [3, 10, 0]}])[0], "ids give nothing")
 
 
+def text_to_text(tool, folder, tmp):
+    """Texts, greedy and with beams, as PyTorch and the tokenizer of transformers answer them."""
+    artifact = os.path.join(tmp, "m.tsp")
+    expect_success(tool.compile(folder, artifact), "compile")
+    with open(os.path.join(folder, "tokenizer_cases.json"), encoding="utf-8") as file:
+        whole = json.load(file)["end_to_end"]
+    greedy = {key: value for key, value in whole["settings"].items() if key != "beam"}
+    requests, answers = [], []
+    for case in whole["cases"]:
+        for name, answer in case.items():
+            if isinstance(answer, dict):
+                requests.append({"text": case["text"], **greedy, **({} if name == "greedy" else whole["settings"]["beam"])})
+                answers.append(answer)
+    result = tool.run("transept", "generate", artifact, stdin="".join(json.dumps(request) + "\n" for request in requests))
+    expect_success(result, "generate")
+    got = [json.loads(line)["hypotheses"][0] for line in result.stdout.splitlines()]
+    expect(len(got) == len(answers) >= 10, f"{len(got)} answers, expected {len(answers)}")
+    for request, hypothesis, answer in zip(requests, got, answers):
+        ids = answer["output_ids"][: len(hypothesis["ids"])]  # those of a batch are padded
+        expect(hypothesis["ids"] == ids and hypothesis["text"] == answer["text"], f"{request}: {hypothesis}, expected {answer}")
+
+
 def tests(tool, root):
+    for name in ("bart-tiny", "t5-tiny"):
+        yield f"text {name}", lambda tmp, name=name: text_to_text(tool, os.path.join(root, "tests/models", name), tmp)
     for name in ("t5", "t5-slow", "bart-slow", "bert-slow", "nllb"):
         yield f"text {name}", lambda tmp, name=name: ids_reach_the_model(tool, root, name, tmp)
     yield "text languages", lambda tmp: languages(tool, root, tmp)

@@ -120,7 +120,7 @@ TEST(Tokenizer, SmallExportsSplitAndJoinAsInTransformers) {
                           {"bart", "byte-level-bpe", {"vocab.json", "merges.txt"}},
                           {"t5", "tokenizer.json", {"tokenizer.json"}},
                           {"t5", "sentencepiece", {"spiece.model"}}}) {
-    std::string at = std::string(TRANSEPT_TEST_TOKENIZERS "-tiny/") + one.folder + "/";
+    std::string at = std::string(TRANSEPT_TEST_MODELS "/") + one.folder + "-tiny/";
     json cases = json::parse(readFile(at + "tokenizer_cases.json")), config;
     config = json::parse(readFile(at + "tokenizer_config.json"));
     ASSERT_TRUE(!cases.contains("slow_ids") || cases["slow_ids"].empty());
