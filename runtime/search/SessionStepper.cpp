@@ -246,9 +246,10 @@ Status SessionStepper::step(Span<const StepRow> rows, bool withWeights) {
   if (incremental()) {
     TRANSEPT_TRY(session_->run(entry));
   } else {
-    // The session may still hold more rows; kernels skip those that are not live.
+    // The session may hold more rows. Where rows can change each other, those that are not in use must not be there.
     RunArguments arguments;
-    arguments.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())}};
+    arguments.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())},
+                         {"rows", static_cast<int64_t>(rows.size())}};
     TRANSEPT_TRY(session_->run(entry, arguments));
   }
   for (size_t row = 0; row < rows.size(); ++row) {
