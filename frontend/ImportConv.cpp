@@ -160,60 +160,61 @@ LogicalResult importConvTranspose(NodeImport &node) {
 
 /// Adds up the elements of [N, C * kernel, windows] where they come from in [N, C, image…].
 LogicalResult importCol2Im(NodeImport &node) {
-  std::optional<SmallVector<int64_t>> image = node.constantIntegers(node.input(1)),
-                                      block = node.constantIntegers(node.input(2));
-  if (!image || !block)
-    return node.unsupported("Col2Im with an image_shape or block_shape that is no constant");
-  FailureOr<WindowShape> shape = WindowShape::read(node, &*block);
+  Value input = node.input(0), image = node.castTo(node.input(1), node.i64()),
+        block = node.castTo(node.input(2), node.i64());
+  Type element = node.elementOf(input), i64 = node.i64();
+  // How many axes there are, the vectors say.
+  std::optional<SmallVector<DimAttr>> dims = node.dims(block);
+  std::optional<int64_t> axes = dims && dims->size() == 1 && (*dims)[0] ? constantValue((*dims)[0]) : std::nullopt;
+  if (!axes || *axes < 1)
+    return node.unsupported("Col2Im with a block_shape of unknown length");
+  SmallVector<int64_t> unknown(static_cast<size_t>(*axes), 1);
+  FailureOr<WindowShape> shape = WindowShape::read(node, &unknown);
   if (failed(shape))
     return failure();
-  size_t axes = shape->axes();
-  if (image->size() != axes)
-    return node.invalid("has an image_shape of " + Twine(image->size()) + " axes and a block_shape of " + Twine(axes));
-  // The padded image, and how many windows it has.
-  SmallVector<int64_t> padded, counts, points;
-  int64_t elements = 1, places = 1;
-  for (size_t axis = 0; axis < axes; ++axis) {
-    padded.push_back((*image)[axis] + shape->pads[axis] + shape->pads[axis + axes]);
-    counts.push_back((padded[axis] - shape->reach(axis)) / shape->strides[axis] + 1);
-    if ((*image)[axis] < 0 || padded[axis] < shape->reach(axis) ||
-        llvm::MulOverflow(elements, padded[axis], elements) || llvm::MulOverflow(places, counts[axis], places) ||
-        llvm::MulOverflow(places, shape->kernel[axis], places) || places > int64_t(1) << 28)
-      return node.invalid("has a block_shape that does not fit its image_shape");
-  }
-  points = shape->kernel;
-  points.append(counts);
-  // For every element of a window, then every window: its place in the padded image.
-  SmallVector<int64_t> table;
-  table.reserve(static_cast<size_t>(places));
-  SmallVector<int64_t> at(points.size(), 0);
-  for (int64_t number = 0; number < places; ++number) {
-    int64_t place = 0;
-    for (size_t axis = 0; axis < axes; ++axis)
-      place = place * padded[axis] + at[axis] * shape->dilations[axis] + at[axis + axes] * shape->strides[axis];
-    table.push_back(place);
-    for (size_t digit = points.size(); digit-- > 0 && ++at[digit] == points[digit];)
-      at[digit] = 0;
-  }
-  Value input = node.input(0);
-  Type element = node.elementOf(input), i64 = node.i64();
-  auto sized = [&](Value leading, ArrayRef<int64_t> rest) {
-    return node.make<ConcatOp>(i64, ValueRange{leading, node.constant(rest)}, uint64_t(0));
+  auto add = [&](Value a, Value b) { return node.make<AddOp>(i64, a, b); };
+  auto sub = [&](Value a, Value b) { return node.make<SubOp>(i64, a, b); };
+  auto mul = [&](Value a, Value b) { return node.make<MulOp>(i64, a, b); };
+  auto div = [&](Value a, Value b) { return node.make<DivOp>(i64, a, b); };
+  auto mod = [&](Value a, Value b) { return node.make<ModOp>(i64, a, b, int64_t(0)); };
+  auto joined = [&](ArrayRef<Value> parts) { return node.make<ConcatOp>(i64, ValueRange(parts), uint64_t(0)); };
+  auto product = [&](Value sizes) { return node.reduce(sizes, ReduceKind::Prod, {0}, /*keepdims=*/true); };
+  auto count = [&](Value limit) {
+    limit = node.reshape(limit, ArrayRef<int64_t>{});
+    return node.make<RangeOp>(i64, node.scalar(int64_t(0)), limit, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
   };
-  Value batch = node.sizes(input, 0, 1);
-  Value values = node.reshape(input, sized(batch, {-1, places}));
+  auto at = [&](Value vector, int64_t axis) {
+    return node.slice(vector, node.constant({axis}), node.constant({axis + 1}), 0);
+  };
+  // The padded image, and how many windows it has.
+  Value low = node.constant(ArrayRef(shape->pads).take_front(*axes)),
+        high = node.constant(ArrayRef(shape->pads).drop_front(*axes));
+  Value padded = add(add(image, low), high), one = node.constant({1});
+  Value reach = add(mul(sub(block, one), node.constant(shape->dilations)), one);
+  Value windows = add(div(sub(padded, reach), node.constant(shape->strides)), one);
+  // For every element of a window, then every window: its place in the padded image.
+  Value elements = product(block), places = product(windows);
+  Value element0 = node.reshape(count(elements), {-1, 1}), window0 = count(places), table;
+  Value restOfElement = element0, restOfWindow = window0, stride = one;
+  for (int64_t axis = *axes; axis-- > 0;) {
+    Value inside = mul(mod(restOfElement, at(block, axis)), node.constant({shape->dilations[axis]}));
+    Value start = mul(mod(restOfWindow, at(windows, axis)), node.constant({shape->strides[axis]}));
+    Value part = mul(add(inside, start), stride);
+    table = table ? add(table, part) : part;
+    restOfElement = div(restOfElement, at(block, axis));
+    restOfWindow = div(restOfWindow, at(windows, axis));
+    stride = mul(stride, at(padded, axis));
+  }
+  Value batch = node.sizes(input, 0, 1), total = mul(elements, places);
+  Value values = node.reshape(input, joined({batch, node.constant({-1}), total}));
   Value leading = node.sizes(values, 0, 2);
   auto zero = HostTensor::make(RankedTensorType::get({}, element)).toElements();
-  Value flat = node.make<FillOp>(element, sized(leading, {elements}), zero);
-  Value indices = node.make<BroadcastOp>(i64, node.constant(table), node.sizes(values));
+  Value flat = node.make<FillOp>(element, joined({leading, product(padded)}), zero);
+  Value indices = node.make<BroadcastOp>(i64, node.reshape(table, {-1}), node.sizes(values));
   flat = node.make<ScatterElementsOp>(element, flat, indices, values, static_cast<uint64_t>(-1), ScatterKind::Add);
-  Value result = node.reshape(flat, sized(leading, padded));
-  SmallVector<int64_t> low, high;
-  for (size_t axis = 0; axis < axes; ++axis) {
-    low.push_back(-shape->pads[axis]);
-    high.push_back(-shape->pads[axis + axes]);
-  }
-  return node.result(padSpatial(node, result, axes, node.constant(low), node.constant(high)));
+  Value result = node.reshape(flat, joined({leading, padded}));
+  Value none = node.constant(SmallVector<int64_t>(static_cast<size_t>(*axes), 0));
+  return node.result(padSpatial(node, result, static_cast<size_t>(*axes), sub(none, low), sub(none, high)));
 }
 
 //===- Deformable convolution

@@ -1,7 +1,7 @@
 //===- ImportResize.cpp - Resize and Upsample ---------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Interpolation goes axis by axis: each result is a weighted sum of gathered slices. Which slices and weights is
+// Interpolation goes axis by axis: a result is the weighted sum of gathered slices. Which slices and weights is
 // arithmetic on the sizes, in double precision, which folds where the sizes are constant.
 
 #include "frontend/NodeImport.h"
@@ -49,8 +49,7 @@ private:
     return node.make<GatherOp>(f64, all, node.scalar(at), uint64_t(0));
   }
   Value nearest(Value x);
-  /// Weights of the elements around x: the first one's offset from floor(x), and one weight each.
-  std::pair<int64_t, SmallVector<Value>> weights(Value rest, const Axis &axis);
+  std::pair<Value, Value> taps(Value x, const Axis &axis);
   Value cubic(Value distance);
 
   Value number(double value) { return node.scalar(f64, value); }
@@ -225,68 +224,59 @@ Value Resize::cubic(Value distance) {
   return pick(isNear, near, pick(less(x, number(2)), far, number(0)));
 }
 
-std::pair<int64_t, SmallVector<Value>> Resize::weights(Value rest, const Axis &axis) {
-  // Antialiasing widens the kernel where the image becomes smaller.
-  double scale = antialias ? std::min(*axis.knownScale, 1.0) : 1.0;
-  bool isCubic = mode == "cubic";
-  auto reach = static_cast<int64_t>(std::floor((isCubic ? -2 : -1) / scale)) + 1;
-  SmallVector<Value> list;
-  Value total;
-  for (int64_t offset = reach; offset < 2 - reach; ++offset) {
-    Value distance = mul(sub(number(static_cast<double>(offset)), rest), number(scale));
-    Value weight =
-        isCubic ? cubic(distance) : node.make<MaxOp>(f64, sub(number(1), node.make<AbsOp>(f64, distance)), number(0));
-    list.push_back(weight);
-    total = total ? add(total, weight) : weight;
-  }
+/// Indices and weights [out, taps] of the elements around each position. Antialiasing widens the kernel where the image
+/// becomes smaller, so that how many there are depends on the scale.
+std::pair<Value, Value> Resize::taps(Value x, const Axis &axis) {
+  Value whole = node.make<FloorOp>(f64, x), scale = number(1);
   if (antialias)
-    for (Value &weight : list)
-      weight = div(weight, total);
-  return {reach, list};
+    scale = node.make<MinOp>(f64, axis.scale, number(1));
+  bool isCubic = mode == "cubic";
+  Value one = node.scalar(int64_t(1)), two = node.scalar(int64_t(2));
+  double reach = isCubic ? -2 : -1;
+  Value first;
+  if (std::optional<double> known = antialias ? axis.knownScale : 1.0)
+    first = node.scalar(static_cast<int64_t>(std::floor(reach / std::min(*known, 1.0))) + 1);
+  else
+    first = add(node.castTo(floor(div(number(reach), scale)), i64), one);
+  Value offsets = node.make<RangeOp>(i64, first, sub(two, first), one, DimAttr(), IntegerAttr());
+  auto column = [&](Value of) { return node.reshape(of, {-1, 1}); };
+  Value index = add(column(node.castTo(whole, i64)), offsets);
+  Value distance = mul(sub(node.castTo(offsets, f64), column(sub(x, whole))), scale);
+  Value weight =
+      isCubic ? cubic(distance) : node.make<MaxOp>(f64, sub(number(1), node.make<AbsOp>(f64, distance)), number(0));
+  if (excludesOutside) {
+    Value last = sub(axis.in, one);
+    Value outside = node.make<OrOp>(node.i1(), less(index, node.scalar(int64_t(0))), less(last, index));
+    weight = pick(outside, number(0), weight);
+  }
+  if (antialias || excludesOutside)
+    weight = div(weight, node.reduce(weight, ReduceKind::Sum, {1}, /*keepdims=*/true));
+  return {index, weight};
 }
 
 Value Resize::resize(Value input, const Axis &axis) {
   Value x = position(axis), last = sub(axis.in, node.scalar(int64_t(1)));
   Type element = node.elementOf(input);
-  auto clamped = [&](Value index) {
-    return node.make<MinOp>(i64, node.make<MaxOp>(i64, index, node.scalar(int64_t(0))), last);
-  };
   auto slices = [&](Value index) {
+    index = node.make<MinOp>(i64, node.make<MaxOp>(i64, index, node.scalar(int64_t(0))), last);
     return node.make<GatherOp>(element, input, index, static_cast<uint64_t>(axis.axis));
   };
-  auto column = [&](Value values) { // one value per position along the axis
-    SmallVector<int64_t> shape(static_cast<size_t>(rank - axis.axis), 1);
-    shape[0] = -1;
-    return node.reshape(values, shape);
-  };
+  SmallVector<int64_t> behind(static_cast<size_t>(rank - axis.axis - 1), 1); // axes of size 1 for those that follow
   Value result;
   if (mode == "nearest") {
-    result = slices(clamped(node.castTo(nearest(x), i64)));
+    result = slices(node.castTo(nearest(x), i64));
   } else {
-    Value whole = floor(x), first = node.castTo(whole, i64);
-    auto [reach, list] = weights(sub(x, whole), axis);
-    SmallVector<Value> indices;
-    for (size_t tap = 0; tap < list.size(); ++tap)
-      indices.push_back(add(first, node.scalar(reach + static_cast<int64_t>(tap))));
-    if (excludesOutside) {
-      Value total;
-      for (auto [weight, index] : llvm::zip(list, indices)) {
-        Value outside = node.make<OrOp>(node.i1(), less(index, node.scalar(int64_t(0))), less(last, index));
-        weight = pick(outside, number(0), weight);
-        total = total ? add(total, weight) : weight;
-      }
-      for (Value &weight : list)
-        weight = div(weight, total);
-    }
-    for (auto [weight, index] : llvm::zip(list, indices)) {
-      Value term = mul(slices(clamped(index)), node.castTo(column(weight), element));
-      result = result ? add(result, term) : term;
-    }
+    auto [index, weight] = taps(x, axis);
+    Value sizes[] = {node.sizes(weight), node.constant(behind)};
+    Value factors = node.reshape(weight, node.make<ConcatOp>(i64, ValueRange(sizes), uint64_t(0)));
+    Value terms = mul(slices(index), node.castTo(factors, element));
+    result = node.reduce(terms, ReduceKind::Sum, {axis.axis + 1}, /*keepdims=*/false);
   }
   if (transform != "tf_crop_and_resize")
     return result;
   Value outside = node.make<OrOp>(node.i1(), less(x, number(0)), less(node.castTo(last, f64), x));
-  return pick(column(outside), node.scalar(element, extrapolation), result);
+  behind.insert(behind.begin(), -1);
+  return pick(node.reshape(outside, behind), node.scalar(element, extrapolation), result);
 }
 
 LogicalResult Resize::run() {
@@ -327,8 +317,6 @@ LogicalResult Resize::run() {
   if (mode != "nearest" && !isa<FloatType>(element))
     result = node.castTo(result, node.builder.getF32Type());
   for (const Axis &axis : axes) {
-    if (antialias && !axis.knownScale)
-      return node.unsupported("Resize with antialias and a scale that is no constant");
     if (axis.knownScale == 1.0 && transform != "tf_crop_and_resize")
       continue;
     result = resize(result, axis);

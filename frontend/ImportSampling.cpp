@@ -61,6 +61,45 @@ LogicalResult importGridSample(NodeImport &node) {
   return node.result(combineTaps(node, input, taps));
 }
 
+/// Positions between -1 and 1 of a result of `size` [N, C, out…] under the affine maps theta [N, axes, axes + 1], the
+/// last axis first: [N, out…, axes].
+LogicalResult importAffineGrid(NodeImport &node) {
+  Value theta = node.input(0), size = node.input(1);
+  bool alignsCorners = node.integer("align_corners", 0) != 0;
+  Type type = node.elementOf(theta), i64 = node.i64();
+  std::optional<SmallVector<DimAttr>> dims = node.dims(size);
+  std::optional<int64_t> length = dims && dims->size() == 1 && (*dims)[0] ? constantValue((*dims)[0]) : std::nullopt;
+  if (!length)
+    return node.unsupported("AffineGrid with a size of unknown length");
+  if (*length < 3 || *length > 5)
+    return node.invalid("has a size of " + Twine(*length) + " axes; it needs 4 or 5");
+  int64_t axes = *length - 2;
+  auto number = [&](double value) { return node.scalar(type, value); };
+  Value space = node.slice(size, node.constant({2}), node.constant({*length}), 0);
+  SmallVector<Value> columns;
+  for (int64_t axis = axes; axis-- > 0;) {
+    Value count = node.make<GatherOp>(i64, space, node.scalar(axis), uint64_t(0)), extent = node.castTo(count, type);
+    Value steps =
+        node.make<RangeOp>(i64, node.scalar(int64_t(0)), count, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
+    Value at = node.make<MulOp>(type, node.castTo(steps, type), number(2));
+    if (alignsCorners)
+      extent = node.make<MaxOp>(type, node.make<SubOp>(type, extent, number(1)), number(1));
+    else
+      at = node.make<AddOp>(type, at, number(1));
+    at = node.make<SubOp>(type, node.make<DivOp>(type, at, extent), number(1));
+    SmallVector<int64_t> shape(static_cast<size_t>(axes), 1);
+    shape[axis] = -1;
+    at = node.make<BroadcastOp>(type, node.reshape(at, shape), space);
+    columns.push_back(node.reshape(at, {-1, 1}));
+  }
+  Value unit = node.make<SubOp>(type, columns[0], columns[0]);
+  columns.push_back(node.make<AddOp>(type, unit, number(1)));
+  Value base = node.make<ConcatOp>(type, columns, uint64_t(1)); // [points, axes + 1]
+  Value grid = node.make<MatMulOp>(type, base, node.transpose(theta, {0, 2, 1}));
+  Value sizes[] = {node.sizes(theta, 0, 1), space, node.constant({axes})};
+  return node.result(node.reshape(grid, node.make<ConcatOp>(i64, ValueRange(sizes), uint64_t(0))));
+}
+
 /// Linear samples of regions of interest, averaged per bin, or the largest weighted element of each bin.
 class RoiAlign {
 public:
@@ -144,4 +183,5 @@ LogicalResult importRoiAlign(NodeImport &node) { return RoiAlign(node).run(); }
 void mlir::transept::addSamplingImports(ImportTable &table) {
   table.add("GridSample", importGridSample);
   table.add("RoiAlign", importRoiAlign);
+  table.add("AffineGrid", importAffineGrid);
 }

@@ -129,34 +129,21 @@ std::optional<int64_t> partsOf(NodeImport &node, Value &input) {
   return std::nullopt;
 }
 
-/// A scalar that the node needs to know; nullopt after a reported failure.
-std::optional<int64_t> knownScalar(NodeImport &node, size_t index, StringRef name) {
-  std::optional<SmallVector<int64_t>> value = node.constantIntegers(node.input(index));
-  if (value && value->size() == 1)
-    return value->front();
-  (void)node.unsupported(node.op() + " with " + name + " that is no constant");
-  return std::nullopt;
-}
-
-LogicalResult importDft(NodeImport &node) {
+/// The transform along one axis; null after a reported failure.
+Value transformAlong(NodeImport &node, int64_t axis) {
   Value input = node.input(0);
   Transform transform;
   transform.element = node.elementOf(input);
   transform.inverse = node.integer("inverse", 0) != 0;
   transform.onesided = node.integer("onesided", 0) != 0;
-  int64_t axis = node.version < 20 ? node.integer("axis", 1) : -2;
-  if (node.version >= 20 && node.input(2)) {
-    std::optional<int64_t> given = knownScalar(node, 2, "an axis");
-    if (!given)
-      return failure();
-    axis = *given;
-  }
   std::optional<int64_t> rank = node.rank(input), parts = partsOf(node, input);
   if (!rank || !parts)
-    return failure();
+    return {};
   axis += axis < 0 ? *rank : 0;
-  if (axis < 0 || axis >= *rank - 1)
-    return node.invalid("transforms an axis that does not exist, or the parts of its numbers");
+  if (axis < 0 || axis >= *rank - 1) {
+    (void)node.invalid("transforms an axis that does not exist, or the parts of its numbers");
+    return {};
+  }
   transform.parts = *parts;
   // The length: given, or that of the axis, of which a half of the frequencies says twice as much.
   bool fromHalf = transform.inverse && transform.onesided;
@@ -175,8 +162,10 @@ LogicalResult importDft(NodeImport &node) {
       transform.known = fromHalf ? 2 * (*knownSize - 1) : *knownSize;
   }
   constexpr int64_t limit = 1 << 13; // a matrix of that size has 2^28 elements
-  if (transform.known && (*transform.known < 1 || *transform.known > limit))
-    return node.unsupported("DFT of length " + Twine(*transform.known) + " (1 to " + Twine(limit) + " are supported)");
+  if (transform.known && (*transform.known < 1 || *transform.known > limit)) {
+    (void)node.unsupported("DFT of length " + Twine(*transform.known) + " (1 to " + Twine(limit) + " are supported)");
+    return {};
+  }
   // [others…, parts * positions], cut or filled up with zeros.
   SmallVector<int64_t> order;
   for (int64_t other = 0; other < *rank - 1; ++other)
@@ -202,81 +191,133 @@ LogicalResult importDft(NodeImport &node) {
   SmallVector<int64_t> back(*rank);
   for (auto [at, from] : llvm::enumerate(order))
     back[from] = static_cast<int64_t>(at);
-  return node.result(node.transpose(y, back));
+  return node.transpose(y, back);
+}
+
+/// An axis that is data chooses between the transforms along all of them, where these have one shape.
+LogicalResult importDft(NodeImport &node) {
+  int64_t axis = node.version < 20 ? node.integer("axis", 1) : -2;
+  Value given = node.version < 20 ? Value() : node.input(2);
+  if (given)
+    if (std::optional<SmallVector<int64_t>> value = node.constantIntegers(given); value && value->size() == 1) {
+      axis = value->front();
+      given = {};
+    }
+  if (!given) {
+    Value result = transformAlong(node, axis);
+    return result ? node.result(result) : failure();
+  }
+  std::optional<int64_t> rank = node.rank(node.input(0));
+  if (!rank || *rank < 2 || node.input(1) || node.integer("onesided", 0) != 0)
+    return node.unsupported("DFT along an axis that is no constant, where its result has another shape than its input");
+  Type element = node.elementOf(node.input(0));
+  Value chosen, which = node.castTo(node.reshape(given, ArrayRef<int64_t>{}), node.i64());
+  for (int64_t each = 0; each < *rank - 1; ++each) {
+    Value result = transformAlong(node, each);
+    if (!result)
+      return failure();
+    auto isAxis = [&](int64_t number) { return node.make<EqualOp>(node.i1(), which, node.scalar(number)); };
+    Value isThis = node.make<OrOp>(node.i1(), isAxis(each), isAxis(each - *rank));
+    chosen = chosen ? node.make<WhereOp>(element, isThis, result, chosen) : result;
+  }
+  return node.result(chosen);
 }
 
 /// Transforms of windows of the signal [batch, positions, parts]: [batch, frames, frequencies, 2].
 LogicalResult importStft(NodeImport &node) {
   Value signal = node.input(0), window = node.input(2);
+  Type i64 = node.i64();
   Transform transform;
   transform.element = node.elementOf(signal);
   transform.onesided = node.integer("onesided", 1) != 0;
-  std::optional<int64_t> parts = partsOf(node, signal), step = knownScalar(node, 1, "a frame_step");
-  if (!parts || !step)
+  std::optional<int64_t> parts = partsOf(node, signal);
+  if (!parts)
     return failure();
   transform.parts = *parts;
-  if (node.input(3)) {
-    transform.known = knownScalar(node, 3, "a frame_length");
-  } else if (std::optional<SmallVector<DimAttr>> dims = window ? node.dims(window) : std::nullopt) {
-    if (dims->size() == 1 && (*dims)[0])
+  auto scalar = [&](size_t index) { return node.castTo(node.reshape(node.input(index), ArrayRef<int64_t>{}), i64); };
+  auto count = [&](Value limit) {
+    return node.make<RangeOp>(i64, node.scalar(int64_t(0)), limit, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
+  };
+  if (!node.input(1) || (!node.input(3) && !window))
+    return node.invalid("has no frame_step, or neither a window nor a frame_length");
+  Value step = scalar(1);
+  if (Value given = node.input(3)) {
+    transform.length = scalar(3);
+    if (std::optional<SmallVector<int64_t>> value = node.constantIntegers(given); value && value->size() == 1)
+      transform.known = value->front();
+  } else {
+    transform.length = node.reshape(node.sizes(window, 0, 1), ArrayRef<int64_t>{});
+    std::optional<SmallVector<DimAttr>> dims = node.dims(window);
+    if (dims && dims->size() == 1 && (*dims)[0])
       transform.known = constantValue((*dims)[0]);
   }
-  if (!transform.known)
-    return node.unsupported("STFT with a window whose length is no constant");
   constexpr int64_t limit = 1 << 13;
-  if (*transform.known < 1 || *transform.known > limit || *step < 1)
-    return node.invalid("has frames of " + Twine(*transform.known) + " positions every " + Twine(*step));
-  Value frames =
-      node.make<WindowsOp>(transform.element, node.transpose(signal, {0, 2, 1}), ArrayRef<int64_t>{*transform.known},
-                           ArrayRef<int64_t>{*step}, ArrayRef<int64_t>{1}); // [batch, parts, frames, length]
+  if (transform.known && (*transform.known < 1 || *transform.known > limit))
+    return node.unsupported("STFT with frames of " + Twine(*transform.known) + " positions (1 to " + Twine(limit) +
+                            " are supported)");
+  // Positions of frame f: f * step and what follows.
+  Value positions = node.reshape(node.sizes(signal, 1, 2), ArrayRef<int64_t>{});
+  Value behind = node.make<MaxOp>(i64, node.make<SubOp>(i64, positions, transform.length), node.scalar(int64_t(0)));
+  Value steps = node.make<DivOp>(i64, behind, step);
+  Value first = node.make<MulOp>(i64, count(node.make<AddOp>(i64, steps, node.scalar(int64_t(1)))), step);
+  Value places = node.make<AddOp>(i64, node.reshape(first, {-1, 1}), count(transform.length));
+  Value frames = node.make<GatherOp>(transform.element, signal, places, uint64_t(1)); // [batch, frames, length, parts]
+  frames = node.transpose(frames, {0, 1, 3, 2});
   if (window)
     frames = node.make<MulOp>(transform.element, frames, window);
-  frames = node.reshape(node.transpose(frames, {0, 2, 1, 3}), {0, 0, -1});
+  frames = node.reshape(frames, {0, 0, -1});
   Value result = node.make<MatMulOp>(transform.element, frames, Matrix(node, transform).build());
   return node.result(node.transpose(node.reshape(result, {0, 0, 2, -1}), {0, 1, 3, 2}));
 }
 
 /// Triangles between points that lie evenly on the mel scale: [frequencies, bins].
 LogicalResult importMelWeightMatrix(NodeImport &node) {
-  std::optional<int64_t> bins = knownScalar(node, 0, "num_mel_bins"), length = knownScalar(node, 1, "a dft_length"),
-                         rate = knownScalar(node, 2, "a sample_rate");
-  if (!bins || !length || !rate)
-    return failure();
-  double edges[2];
-  for (size_t i : {0, 1}) {
-    std::optional<SmallVector<double>> value = node.constantReals(node.input(3 + i));
-    if (!value || value->size() != 1)
-      return node.unsupported("MelWeightMatrix with edges that are no constants");
-    edges[i] = 2595 * math::log(1 + value->front() / 700) / math::log(10);
-  }
+  Type f64 = node.builder.getF64Type(), i64 = node.i64();
   auto type = static_cast<int32_t>(node.integer("output_datatype", 1));
   Type element = elementTypeOf(node.builder.getContext(), type);
   if (!element)
     return node.unsupported("MelWeightMatrix of " + dataTypeName(type));
-  constexpr int64_t limit = 1 << 16;
-  if (*bins < 1 || *bins > limit || *length < 1 || *length > limit || *rate < 1)
-    return node.invalid("has " + Twine(*bins) + " bins of " + Twine(*length) + " positions at rate " + Twine(*rate));
-  int64_t frequencies = *length / 2 + 1;
-  std::vector<int64_t> points;
-  for (int64_t i = 0; i < *bins + 2; ++i) {
-    double mel = edges[0] + static_cast<double>(i) * (edges[1] - edges[0]) / static_cast<double>(*bins + 2);
-    double hertz = 700 * (math::exp(mel / 2595 * math::log(10)) - 1);
-    double point = std::floor(static_cast<double>(*length + 1) * hertz / static_cast<double>(*rate));
-    if (!(point >= 0 && point < static_cast<double>(frequencies)))
-      return node.invalid("has edges outside of what the sample rate allows");
-    points.push_back(static_cast<int64_t>(point));
-  }
-  HostTensor table = HostTensor::make(RankedTensorType::get({frequencies, *bins}, element));
-  for (int64_t bin = 0; bin < *bins; ++bin) {
-    int64_t low = points[bin], centre = points[bin + 1], high = points[bin + 2];
-    if (low == centre)
-      table.setDouble(centre * *bins + bin, 1);
-    for (int64_t at = low; low < centre && at <= centre; ++at)
-      table.setDouble(at * *bins + bin, static_cast<double>(at - low) / static_cast<double>(centre - low));
-    for (int64_t at = centre; at < high; ++at)
-      table.setDouble(at * *bins + bin, static_cast<double>(high - at) / static_cast<double>(high - centre));
-  }
-  return node.result(node.materializeHost(table));
+  auto input = [&](size_t index, Type as) {
+    return node.castTo(node.reshape(node.input(index), ArrayRef<int64_t>{}), as);
+  };
+  auto real = [&](double value) { return node.scalar(f64, value); };
+  auto whole = [&](int64_t value) { return node.scalar(value); };
+  auto add = [&](Value a, Value b) { return node.make<AddOp>(node.elementOf(a), a, b); };
+  auto sub = [&](Value a, Value b) { return node.make<SubOp>(node.elementOf(a), a, b); };
+  auto mul = [&](Value a, Value b) { return node.make<MulOp>(node.elementOf(a), a, b); };
+  auto div = [&](Value a, Value b) { return node.make<DivOp>(node.elementOf(a), a, b); };
+  auto count = [&](Value limit) {
+    return node.make<RangeOp>(i64, whole(0), limit, whole(1), DimAttr(), IntegerAttr());
+  };
+  const double log10 = math::log(10);
+  auto mel = [&](Value hertz) {
+    Value ratio = node.make<LogOp>(f64, add(real(1), div(hertz, real(700))));
+    return div(mul(real(2595), ratio), real(log10));
+  };
+  Value bins = input(0, i64), length = input(1, i64), low = mel(input(3, f64)), high = mel(input(4, f64));
+  Value pointCount = add(bins, whole(2)), step = div(sub(high, low), node.castTo(pointCount, f64));
+  Value mels = add(mul(node.castTo(count(pointCount), f64), step), low);
+  Value ratio = node.make<ExpOp>(f64, mul(div(mels, real(2595)), real(log10)));
+  Value hertz = mul(real(700), sub(ratio, real(1)));
+  Value scaled = div(mul(node.castTo(add(length, whole(1)), f64), hertz), input(2, f64));
+  Value points = node.castTo(node.make<FloorOp>(f64, scaled), i64);
+  auto from = [&](int64_t first) {
+    return node.make<GatherOp>(i64, points, add(count(bins), whole(first)), uint64_t(0));
+  };
+  Value left = from(0), centre = from(1), right = from(2);
+  Value at = node.reshape(count(add(div(length, whole(2)), whole(1))), {-1, 1});
+  // A side without extent is the centre alone.
+  auto share = [&](Value part, Value extent) {
+    return div(node.castTo(part, f64), node.castTo(node.make<MaxOp>(i64, extent, whole(1)), f64));
+  };
+  auto less = [&](Value a, Value b) { return node.make<LessOp>(node.i1(), a, b); };
+  auto pick = [&](Value condition, Value a, Value b) { return node.make<WhereOp>(f64, condition, a, b); };
+  Value isPoint = node.make<EqualOp>(node.i1(), left, centre), isCentre = node.make<EqualOp>(node.i1(), at, centre);
+  Value rising = pick(isPoint, pick(isCentre, real(1), real(0)), share(sub(at, left), sub(centre, left)));
+  Value outside = node.make<OrOp>(node.i1(), less(at, left), less(centre, at));
+  Value falling = share(sub(right, at), sub(right, centre));
+  Value isFalling = node.make<AndOp>(node.i1(), node.make<LessOrEqualOp>(node.i1(), centre, at), less(at, right));
+  return node.result(node.castTo(pick(isFalling, falling, pick(outside, real(0), rising)), element));
 }
 } // namespace
 

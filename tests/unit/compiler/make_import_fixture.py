@@ -438,6 +438,10 @@ for window in (-1, 2):
 one("GroupQueryAttention", 13, prompt, {**lengths, **angles}, names=["q", "k", "v", "", "", "s", "t", "c", "d"],
     outputs=("y", "z", "w"), **grouped, do_rotary=1, rotary_interleaved=1, softcap=2.5, scale=0.5, fixed=sizes)
 
+for corners in (0, 1):
+    one("AffineGrid", 20, {"t": r(2, 2, 3)}, {"s": i64(2, 3, 4, 5)}, align_corners=corners)
+    one("AffineGrid", 20, {"t": r(1, 3, 4)}, {"s": i64(1, 2, 3, 2, 4)}, align_corners=corners)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "importFixture.json.inc"), "w") as out:
     out.write("// Written by make_import_fixture.py.\nR\"json({\"cases\": [\n")
     out.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
