@@ -144,6 +144,8 @@ SmallVector<int64_t> numbersOf(NodeImport &node, StringRef attribute, size_t cou
 
 /// A loop over the slices of its last inputs.
 LogicalResult importScan(NodeImport &node) {
+  if (node.version < 9)
+    return node.unsupported("Scan over batches, which has another meaning from opset 9 on");
   const onnx::GraphProto *graph = node.graph("body");
   std::optional<SmallVector<Value>> inputs = inputsFrom(node, 0);
   int64_t scanned = node.integer("num_scan_inputs", 0);

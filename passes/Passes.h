@@ -19,6 +19,9 @@ struct ShapesOptions {
 /// passes/Shapes.h. Can run again after symbols were replaced.
 std::unique_ptr<Pass> createShapesPass(ShapesOptions options = {});
 
+/// Refuses, as not supported, a module with a value whose rank is not known after the shapes pass.
+std::unique_ptr<Pass> createRequireRanksPass();
+
 } // namespace mlir::transept
 
 #endif // TRANSEPT_PASSES_PASSES_H

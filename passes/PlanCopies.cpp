@@ -54,6 +54,24 @@ Operation *lastUser(Value tensor) {
   return last;
 }
 
+/// Whether a symbol of the shape gets its value only after the op.
+bool isShapedLater(Operation *op, DimsAttr shape) {
+  SmallVector<StringRef> used;
+  for (DimAttr dim : shape.getDims())
+    collectSymbols(dim, used);
+  auto sets = [&](ArrayAttr names) {
+    return names && llvm::any_of(names.getAsRange<StringAttr>(),
+                                 [&](StringAttr name) { return llvm::is_contained(used, name.getValue()); });
+  };
+  for (Operation *later = op->getNextNode(); later && !used.empty(); later = later->getNextNode()) {
+    auto read = dyn_cast<kernel::ReadSizesOp>(later);
+    auto label = dyn_cast<kernel::LabelOp>(later);
+    if ((read && sets(read.getSymbolsAttr())) || (label && sets(label.getSetsAttr())))
+      return true;
+  }
+  return false;
+}
+
 /// Whether the tensor is computed by a kernel of the entry, and may be computed anywhere.
 bool isComputed(Value root) { return isa_and_nonnull<kernel::KernelOp>(root.getDefiningOp()); }
 
@@ -108,7 +126,8 @@ LogicalResult transept::insertCopies(kernel::EntryOp entry) {
   builder.setInsertionPoint(terminator);
   for (OpOperand &operand : terminator->getOpOperands()) {
     Value root = rootOf(operand.get());
-    if (isComputed(root) && taken.insert(root).second)
+    auto shape = cast<DimsAttr>(entry.getOutputShapes()[operand.getOperandNumber()]);
+    if (isComputed(root) && !isShapedLater(root.getDefiningOp(), shape) && taken.insert(root).second)
       continue;
     Value copy = copyOf(builder, entry.getLoc(), operand.get());
     taken.insert(rootOf(copy));

@@ -5,6 +5,7 @@
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "passes/FormContext.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -112,7 +113,28 @@ private:
   ShapesOptions options;
 };
 
+struct RequireRanksPass : PassWrapper<RequireRanksPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RequireRanksPass)
+  StringRef getArgument() const override { return "transept-require-ranks"; }
+  StringRef getDescription() const override { return "Refuses values whose number of axes only data says"; }
+
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([](Operation *op) {
+      auto isOpen = [](Type type) { return isa<UnrankedTensorType>(type); };
+      // The first one: what depends on it is open as well.
+      if (llvm::none_of(op->getResultTypes(), isOpen) || llvm::any_of(op->getOperandTypes(), isOpen))
+        return WalkResult::advance();
+      emitUnsupported(op) << "has a result whose number of axes only the data says";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
 } // namespace
+
+std::unique_ptr<Pass> transept::createRequireRanksPass() { return std::make_unique<RequireRanksPass>(); }
 
 std::unique_ptr<Pass> transept::createShapesPass(ShapesOptions options) {
   return std::make_unique<ShapesPass>(options);

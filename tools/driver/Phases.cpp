@@ -34,7 +34,10 @@ constexpr llvm::StringLiteral graphDialects[] = {"builtin", "func", "transept"};
 constexpr llvm::StringLiteral kernelDialects[] = {"builtin", "kernel", "arith", "math", "scf"};
 constexpr llvm::StringLiteral loweredDialects[] = {"builtin", "kernel", "arith", "math", "scf", "llvm"};
 
-void addShapes(PassList &list, const TargetOptions &) { list.push_back(createShapesPass()); }
+void addShapes(PassList &list, const TargetOptions &) {
+  list.push_back(createShapesPass());
+  list.push_back(createRequireRanksPass());
+}
 
 void addFold(PassList &list, const TargetOptions &) {
   list.push_back(createFoldPass());
