@@ -46,7 +46,6 @@ public:
   void rewrite(NonZeroOp op);
 
 private:
-  Value result() { return op->getResult(0); }
   /// An operand as a vector of i64, [length].
   Value vectorOf(Value operand);
   int64_t lengthOf(Value vector) { return cast<RankedTensorType>(vector.getType()).getDimSize(0); }
