@@ -5,6 +5,7 @@
 #include "ir/Transept.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -46,7 +47,8 @@ struct MonomialLess {
   }
 };
 
-/// Coefficients by monomial; no zero coefficients. `overflow` is sticky.
+/// Coefficients by monomial; no zero coefficients. `overflow` is sticky: what has overflowed is no size, but the least
+/// number, which is refused where sizes are made.
 struct Polynomial {
   MLIRContext *context;
   std::map<Monomial, int64_t, MonomialLess> terms;
@@ -58,6 +60,11 @@ struct Polynomial {
     if (slot == 0)
       terms.erase(monomial);
   }
+  void add(const Polynomial &other) {
+    overflow |= other.overflow;
+    for (auto &[monomial, coefficient] : other.terms)
+      add(monomial, coefficient);
+  }
 };
 
 DimAttr make(MLIRContext *context, DimKind kind, StringRef name, int64_t value, ArrayRef<Attribute> operands) {
@@ -66,15 +73,19 @@ DimAttr make(MLIRContext *context, DimKind kind, StringRef name, int64_t value, 
 
 Polynomial expand(DimAttr dim, int64_t factor = 1) {
   Polynomial result{dim.getContext(), {}, false};
+  auto scaled = [&](int64_t coefficient) {
+    result.overflow |= llvm::MulOverflow(coefficient, factor, coefficient);
+    return coefficient;
+  };
   auto addTerm = [&](DimAttr term) {
     switch (kindOf(term)) {
     case DimKind::Constant:
-      return result.add({}, term.getValue() * factor);
+      return result.add({}, scaled(term.getValue()));
     case DimKind::Product: {
       Monomial monomial;
       for (Attribute atom : term.getOperands())
         monomial.push_back(cast<DimAttr>(atom));
-      return result.add(monomial, term.getValue() * factor);
+      return result.add(monomial, scaled(term.getValue()));
     }
     default:
       return result.add({term}, factor);
@@ -90,6 +101,8 @@ Polynomial expand(DimAttr dim, int64_t factor = 1) {
 
 DimAttr collapse(const Polynomial &polynomial) {
   MLIRContext *context = polynomial.context;
+  if (polynomial.overflow)
+    return dimConstant(context, std::numeric_limits<int64_t>::min());
   SmallVector<Attribute> terms;
   for (auto &[monomial, coefficient] : polynomial.terms) {
     if (monomial.empty())
@@ -168,15 +181,13 @@ DimAttr transept::dimSymbol(MLIRContext *context, StringRef name) {
 
 DimAttr transept::dimAdd(DimAttr lhs, DimAttr rhs) {
   Polynomial sum = expand(lhs);
-  for (auto &[monomial, coefficient] : expand(rhs).terms)
-    sum.add(monomial, coefficient);
+  sum.add(expand(rhs));
   return collapse(sum);
 }
 
 DimAttr transept::dimSub(DimAttr lhs, DimAttr rhs) {
   Polynomial difference = expand(lhs);
-  for (auto &[monomial, coefficient] : expand(rhs, -1).terms)
-    difference.add(monomial, coefficient);
+  difference.add(expand(rhs, -1));
   return collapse(difference);
 }
 

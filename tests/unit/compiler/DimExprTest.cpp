@@ -128,4 +128,12 @@ TEST_F(DimExprTest, NormalFormKeepsTheValue) {
   }
 }
 
+TEST_F(DimExprTest, WhatOverflowsIsNoSize) {
+  const DimAttr large = constant(int64_t(1) << 32), most = constant(INT64_MAX);
+  for (DimAttr dim : {dimMul(large, large), dimAdd(most, constant(1)), dimSub(constant(INT64_MIN), constant(1)),
+                      dimMul(dimMul(a, large), dimMul(b, large)), dimAdd(dimMul(a, most), a)})
+    EXPECT_EQ(constantValue(dim), INT64_MIN) << toString(dim);
+  EXPECT_EQ(dimMul(large, constant(2)), constant(int64_t(1) << 33));
+}
+
 } // namespace
