@@ -42,11 +42,50 @@ LogicalResult MatMulOp::infer(InferContext &context, ArrayRef<Fact> operands, Sm
   return inferMatMul(context, *this, operands[0], operands[1], elementTypeOf(operands[0]), results);
 }
 
+/// A size that is repeated or has a position for each of `whole`.
+static LogicalResult requireOneOr(InferContext &context, Operation *op, DimAttr size, DimAttr whole, StringRef what) {
+  DimAttr one = dimConstant(op->getContext(), 1);
+  if (size == one || size == whole)
+    return success();
+  if (decideEqual(size, one) == false)
+    return failed(requireEqual(context, op, size, whole, what)) ? failure() : success();
+  if (decideEqual(size, whole) == false)
+    return failed(requireEqual(context, op, size, one, what)) ? failure() : success();
+  DimAttr choice = dimMul(dimSub(size, one), dimSub(size, whole));
+  context.guard(op, choice, GuardRelation::Equal, dimConstant(op->getContext(), 0),
+                nodeLabel(op) + " " + what.str() + ": " + toString(size) + " must be 1 or " + toString(whole));
+  return success();
+}
+
+/// A zero point of a factor: one, one per row (of the left one) or column (of the right one), or broadcast to it.
+static LogicalResult requireZeroPoint(InferContext &context, Operation *op, const Fact &factor, const Fact &zeroPoint,
+                                      bool left) {
+  std::optional<Dims> whole = dimsOf(context, op, factor), own = dimsOf(context, op, zeroPoint);
+  if (!whole || !own)
+    return success();
+  constexpr StringLiteral what = "subtracts a zero point";
+  if (own->size() == 1 && left && whole->size() > 1)
+    return requireOneOr(context, op, own->front(), (*whole)[whole->size() - 2], what);
+  if (own->size() > whole->size())
+    return op->emitOpError() << what << " of shape " << toString(*own) << " from a factor of " << toString(*whole);
+  for (auto [size, target] : llvm::zip(llvm::reverse(*own), llvm::reverse(*whole)))
+    if (failed(requireOneOr(context, op, size, target, what)))
+      return failure();
+  return success();
+}
+
 LogicalResult MatMulIntegerOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   // C1: operands are 8-bit integers.
   for (const Fact &operand : operands)
     if (!elementTypeOf(operand).isInteger(8))
       return emitOpError() << "multiplies 8-bit integers, not " << elementTypeOf(operand);
+  // C5: zero points fit their factors.
+  if (getLhsZeroPoint() &&
+      failed(requireZeroPoint(context, *this, operands[0], factOf(*this, operands, getLhsZeroPoint()), true)))
+    return failure();
+  if (getRhsZeroPoint() &&
+      failed(requireZeroPoint(context, *this, operands[1], factOf(*this, operands, getRhsZeroPoint()), false)))
+    return failure();
   return inferMatMul(context, *this, operands[0], operands[1], IntegerType::get(getContext(), 32), results);
 }
 

@@ -143,11 +143,12 @@ static Value withoutZeroPoint(FormContext &f, Location loc, Value tensor, Value 
     if (!zeroPoint)
       return value;
     ArrayRef<DimAttr> dims = shapeOf(zeroPoint).getDims();
-    SmallVector<Value> place(dims.size(), b.index(0));
-    if (dims.size() == 1 && constantValue(dims[0]) != 1)
-      place[0] = perRow && at.size() > 1 ? at[at.size() - 2] : at.back();
-    else if (dims.size() > 1)
-      place = broadcastIndices(b, at, dims, domain);
+    // One per row: a column.
+    SmallVector<DimAttr> read(dims);
+    if (dims.size() == 1 && perRow && at.size() > 1)
+      read.push_back(f.constant(1));
+    SmallVector<Value> place = broadcastIndices(b, at, read, domain);
+    place.resize(dims.size());
     return b.sub(value, b.convert(b.load(sources[1], place), type, i32));
   });
 }

@@ -332,6 +332,23 @@ TEST_F(InferTest, MatMulShapes) {
   }
 }
 
+TEST_F(InferTest, MatMulIntegerC5ZeroPointsFitTheirFactors) {
+  auto product = [&](const std::string &rows, const std::string &points) {
+    std::string lhs = "tensor<" + rows + ">", zero = "tensor<" + points + ">";
+    return infer("%a: " + lhs + ", %b: tensor<4x5xi8>, %z: " + zero,
+                 "%r = transept.matmul_integer %a, %b lhs_zero_point(%z) : (" + lhs + ", tensor<4x5xi8>, " + zero +
+                     ") -> tensor<*xi32>");
+  };
+  EXPECT_EQ(product("3x4xui8", "3xui8").error, "");
+  EXPECT_EQ(product("3x4xui8", "1xui8").error, "");
+  EXPECT_NE(product("3x4xui8", "2xui8").error.find("subtracts a zero point: 2 and 3 differ"), std::string::npos);
+  Inferred r = product("?x4xui8, #transept.dims<[rows, 4]>", "?xui8, #transept.dims<[points]>");
+  EXPECT_EQ(r.dims, "[rows, 5]");
+  // 1 or as many as rows: (points - 1) * (points - rows) = 0
+  ASSERT_EQ(r.guards.size(), 1u);
+  EXPECT_NE(r.guards[0].find(" = 0"), std::string::npos) << r.guards[0];
+}
+
 TEST_F(InferTest, MatMulC3Contracts) {
   Inferred r = infer("%x: tensor<2x5xf32>, %y: tensor<7x4xf32>",
                      "%r = transept.matmul %x, %y : (tensor<2x5xf32>, tensor<7x4xf32>) -> tensor<*xf32>");
