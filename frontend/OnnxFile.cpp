@@ -4,6 +4,7 @@
 #include "frontend/OnnxFile.h"
 #include "frontend/FileBytes.h"
 #include "frontend/WireFormat.h"
+#include "onnx/defs/schema.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/Path.h"
 #include <google/protobuf/io/coded_stream.h>
@@ -27,6 +28,23 @@ std::string notAModel(llvm::StringRef bytes, const std::string &reason) {
   llvm::StringRef format = guessFormat(bytes);
   return format.empty() ? "not an ONNX model: " + reason
                         : ("not an ONNX model, it looks like " + format + "; export the model to ONNX first").str();
+}
+
+/// The first standard operator that changed between `opset` and the oldest supported version; empty if none did.
+std::string changedOperator(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, int opset) {
+  for (const onnx::NodeProto &node : nodes) {
+    if (node.domain().empty() || node.domain() == "ai.onnx") {
+      const onnx::OpSchema *then = onnx::OpSchemaRegistry::Schema(node.op_type(), opset),
+                           *oldest = onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(minOpset));
+      if (!then || !oldest || then->SinceVersion() != oldest->SinceVersion())
+        return node.op_type();
+    }
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        if (std::string changed = changedOperator(attribute.g().node(), opset); !changed.empty())
+          return changed;
+  }
+  return {};
 }
 
 std::optional<Failure> checkVersions(OnnxFile &file) {
@@ -59,12 +77,15 @@ std::optional<Failure> checkVersions(OnnxFile &file) {
   int64_t opset = standard->second;
   if (opset < 1)
     return invalid(file, "opset " + llvm::Twine(opset) + " is not valid");
-  if (opset < minOpset || opset > maxOpset)
+  // An older model is fine where its operators mean the same.
+  std::string changed = opset < minOpset ? changedOperator(model.graph().node(), static_cast<int>(opset)) : "";
+  if (!changed.empty() || opset > maxOpset)
     return Failure{ExitUnsupported,
                    printable(file.path) + ": opset " + std::to_string(opset) + " is " +
                        (opset < minOpset ? "older" : "newer") + " than supported (" + std::to_string(minOpset) +
-                       " to " + std::to_string(maxOpset) +
-                       "); convert the model with onnx.version_converter or export it again",
+                       " to " + std::to_string(maxOpset) + ")" +
+                       (changed.empty() ? "" : ", and " + printable(changed) + " has changed since") +
+                       "; convert the model with onnx.version_converter or export it again",
                    {}};
   return std::nullopt;
 }
