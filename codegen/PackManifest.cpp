@@ -4,7 +4,9 @@
 
 #include "codegen/Pack.h"
 #include "ir/HostTensor.h"
+#include "ir/NarrowTypes.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -16,6 +18,8 @@ using mlir::transept::dimSymbol;
 using mlir::transept::ExitInternal;
 using mlir::transept::Failure;
 using mlir::transept::HostTensor;
+using mlir::transept::narrowFormat;
+using mlir::transept::NarrowFormat;
 using mlir::transept::Outcome;
 namespace program = ::transept::program;
 
@@ -68,6 +72,26 @@ program::Expr kernel::makeExpr(DimAttr dim, ArrayRef<StringRef> symbols) {
   return expr;
 }
 
+/// DTYPE_NONE for types of whole bytes.
+static program::DType narrowDtypeOf(Type type) {
+  return llvm::TypeSwitch<Type, program::DType>(type)
+      .Case([](Float8E4M3FNType) { return program::F8E4M3FN; })
+      .Case([](Float8E4M3FNUZType) { return program::F8E4M3FNUZ; })
+      .Case([](Float8E5M2Type) { return program::F8E5M2; })
+      .Case([](Float8E5M2FNUZType) { return program::F8E5M2FNUZ; })
+      .Case([](IntegerType integer) {
+        if (integer.getWidth() == 4)
+          return integer.isUnsigned() ? program::U4 : program::I4;
+        if (integer.getWidth() == 2)
+          return integer.isUnsigned() ? program::U2 : program::I2;
+        return program::DTYPE_NONE;
+      })
+      .Default([](Type other) {
+        std::optional<NarrowFormat> format = narrowFormat(other);
+        return !format ? program::DTYPE_NONE : format->isScale ? program::F8E8M0 : program::F4E2M1;
+      });
+}
+
 static program::DType dtypeOf(Type type) {
   if (type.isF32())
     return program::F32;
@@ -80,6 +104,8 @@ static program::DType dtypeOf(Type type) {
   if (type.isInteger(1))
     return program::BOOL;
   bool isUnsigned = type.isUnsignedInteger();
+  if (program::DType narrow = narrowDtypeOf(type); narrow != program::DTYPE_NONE)
+    return narrow;
   switch (type.getIntOrFloatBitWidth()) {
   case 8:
     return isUnsigned ? program::U8 : program::I8;

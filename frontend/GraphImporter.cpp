@@ -3,6 +3,7 @@
 
 #include "frontend/GraphImporter.h"
 #include "frontend/NodeImport.h"
+#include "ir/NarrowTypes.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -80,7 +81,7 @@ Value GraphImporter::materialize(const onnx::TensorProto &tensor, StringRef name
   }
   bool integer = isa<IntegerType>(data->type.getElementType());
   int64_t count = data->type.getNumElements();
-  if (count <= 1 || (integer && count <= maxWrittenIntegers))
+  if (!isNarrow(data->type.getElementType()) && (count <= 1 || (integer && count <= maxWrittenIntegers)))
     return builder.create<ConstantOp>(loc, data->type, HostTensor::fromBytes(data->type, data->bytes).toElements());
   std::string key = WeightStore::of(context).add(data->type, std::move(data->bytes));
   return builder.create<WeightOp>(loc, data->type, builder.getStringAttr(key), builder.getStringAttr(name));
@@ -148,7 +149,7 @@ Attribute GraphImporter::defaultValue(const onnx::TensorProto &tensor, RankedTen
                       {}};
     return {};
   }
-  if (data->type.getNumElements() <= maxWrittenDefault)
+  if (data->type.getNumElements() <= maxWrittenDefault && !isNarrow(type.getElementType()))
     return HostTensor::fromBytes(data->type, data->bytes).toElements();
   return builder.getStringAttr(WeightStore::of(context).add(data->type, std::move(data->bytes)));
 }

@@ -3,6 +3,8 @@
 
 #include "frontend/TensorData.h"
 #include "ir/HostTensor.h"
+#include "ir/NarrowTypes.h"
+#include "ir/Transept.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
@@ -43,6 +45,26 @@ Type mlir::transept::elementTypeOf(MLIRContext *context, int32_t dataType) {
     return integer(32, IntegerType::Unsigned);
   case onnx::TensorProto::UINT64:
     return integer(64, IntegerType::Unsigned);
+  case onnx::TensorProto::INT4:
+    return integer(4);
+  case onnx::TensorProto::INT2:
+    return integer(2);
+  case onnx::TensorProto::UINT4:
+    return integer(4, IntegerType::Unsigned);
+  case onnx::TensorProto::UINT2:
+    return integer(2, IntegerType::Unsigned);
+  case onnx::TensorProto::FLOAT8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case onnx::TensorProto::FLOAT8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E5M2:
+    return Float8E5M2Type::get(context);
+  case onnx::TensorProto::FLOAT8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  case onnx::TensorProto::FLOAT8E8M0:
+    return F8E8M0Type::get(context);
+  case onnx::TensorProto::FLOAT4E2M1:
+    return F4E2M1Type::get(context);
   default:
     return {};
   }
@@ -85,6 +107,28 @@ template <typename To, typename Values> std::optional<std::vector<char>> narrow(
   return bytes;
 }
 
+/// Bits of an element in the file, where several share a byte (the first one in the low bits); else 0.
+unsigned packedBits(Type element) {
+  if (isa<F4E2M1Type>(element))
+    return 4;
+  auto integer = dyn_cast<IntegerType>(element);
+  return integer && isNarrow(integer) ? integer.getWidth() : 0;
+}
+
+uint64_t packedBytes(uint64_t count, unsigned bits) { return (count * bits + 7) / 8; }
+
+/// One byte per element; signed integers are extended.
+std::vector<char> unpack(ArrayRef<char> packed, uint64_t count, Type element) {
+  const unsigned bits = packedBits(element);
+  const bool isSigned = element.isSignlessInteger();
+  std::vector<char> bytes(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    const unsigned code = static_cast<uint8_t>(packed[i * bits / 8]) >> (i * bits % 8) & ((1u << bits) - 1);
+    bytes[i] = static_cast<char>(isSigned && code >> (bits - 1) ? code - (1u << bits) : code);
+  }
+  return bytes;
+}
+
 /// The elements that are stored in the typed fields; nullopt where a value is out of range.
 std::optional<std::vector<char>> typedFields(const onnx::TensorProto &tensor) {
   switch (tensor.data_type()) {
@@ -106,6 +150,16 @@ std::optional<std::vector<char>> typedFields(const onnx::TensorProto &tensor) {
     return narrow<int8_t>(tensor.int32_data());
   case onnx::TensorProto::UINT8:
   case onnx::TensorProto::BOOL:
+  case onnx::TensorProto::FLOAT8E4M3FN:
+  case onnx::TensorProto::FLOAT8E4M3FNUZ:
+  case onnx::TensorProto::FLOAT8E5M2:
+  case onnx::TensorProto::FLOAT8E5M2FNUZ:
+  case onnx::TensorProto::FLOAT8E8M0:
+  case onnx::TensorProto::INT4: // several in a byte
+  case onnx::TensorProto::INT2:
+  case onnx::TensorProto::UINT4:
+  case onnx::TensorProto::UINT2:
+  case onnx::TensorProto::FLOAT4E2M1:
     return narrow<uint8_t>(tensor.int32_data());
   case onnx::TensorProto::UINT16:
   case onnx::TensorProto::FLOAT16:
@@ -159,7 +213,9 @@ Outcome<TensorData> mlir::transept::decodeTensor(const onnx::TensorProto &tensor
   TensorData data;
   SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
   data.type = RankedTensorType::get(shape, element);
-  uint64_t needed = static_cast<uint64_t>(data.type.getNumElements()) * byteWidth(element);
+  const auto count = static_cast<uint64_t>(data.type.getNumElements());
+  const unsigned packed = packedBits(element);
+  const uint64_t needed = packed ? packedBytes(count, packed) : count * byteWidth(element);
   if (needed > file.limits.weightBytes)
     return Failure{ExitLimit,
                    tensorTitle(file, name) + " needs " + std::to_string(needed) + " bytes, more than the limit of " +
@@ -180,6 +236,8 @@ Outcome<TensorData> mlir::transept::decodeTensor(const onnx::TensorProto &tensor
   }
   if (data.bytes.size() != needed)
     return invalid(file, name, "needs " + Twine(needed) + " bytes for its shape, but has " + Twine(data.bytes.size()));
+  if (packed)
+    data.bytes = unpack(data.bytes, count, element);
   if (element.isInteger(1))
     for (char &byte : data.bytes)
       byte = byte != 0;

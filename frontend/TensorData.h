@@ -10,8 +10,8 @@
 
 namespace mlir::transept {
 
-/// The element type of an ONNX data type, null for those that the IR does not have (strings, complex numbers, 8-bit
-/// floats, 4-bit integers). Unsigned integers keep their sign in the type; bool is i1.
+/// The element type of an ONNX data type, null for those that the IR does not have (strings, complex numbers). Unsigned
+/// integers keep their sign in the type; bool is i1.
 Type elementTypeOf(MLIRContext *context, int32_t dataType);
 /// The reverse; UNDEFINED where there is none.
 int32_t dataTypeOf(Type elementType);
@@ -21,7 +21,7 @@ std::string dataTypeName(int32_t dataType);
 /// Sizes are non-negative and their product is within the limits, the type is known, data is in one place.
 std::optional<Failure> checkTensorHeader(onnx::TensorProto &tensor, const OnnxFile &file);
 
-/// A dense tensor: row-major, little-endian, bool one byte per element.
+/// A dense tensor: row-major, little-endian, bool and elements below a byte one byte per element.
 struct TensorData {
   RankedTensorType type;
   std::vector<char> bytes;

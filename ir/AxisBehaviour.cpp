@@ -4,6 +4,7 @@
 // The only thing staging and batching reason from. Where an op is not understood along an axis, the answer is Mixing.
 // `axis` counts from the front; operands and results are ranked.
 
+#include "ir/Elementwise.h"
 #include "ir/InferSupport.h"
 
 using namespace mlir;
@@ -32,18 +33,6 @@ AxisBehaviour mixing(int64_t &resultAxis, int64_t axis = -1) {
 AxisBehaviour become(int64_t &resultAxis, int64_t axis, AxisBehaviour behaviour = AxisBehaviour::Pointwise) {
   resultAxis = axis;
   return behaviour;
-}
-
-/// NumPy alignment: axes count from the end. An axis of size 1 that the result repeats has no positions of its own.
-AxisBehaviour aligned(Operation *op, unsigned operand, int64_t axis, int64_t &resultAxis) {
-  int64_t from = rankOf(op->getOperand(operand)), to = rankOf(op->getResult(0));
-  if (from < 0 || to < from)
-    return mixing(resultAxis);
-  int64_t target = axis + to - from;
-  DimAttr size = sizeOf(op->getOperand(operand), axis);
-  if (size && constantValue(size) == 1 && sizeOf(op->getResult(0), target) != size)
-    return mixing(resultAxis, target);
-  return become(resultAxis, target);
 }
 
 AxisBehaviour along(int64_t axis, int64_t special, int64_t rank, int64_t &resultAxis) {
@@ -104,52 +93,19 @@ AxisBehaviour reshaped(Value input, Value result, int64_t axis, int64_t &resultA
 
 } // namespace
 
+/// An axis of size 1 that the result repeats has no positions of its own.
+AxisBehaviour elementwise::alignedAxis(Operation *op, unsigned operand, int64_t axis, int64_t &resultAxis) {
+  int64_t from = rankOf(op->getOperand(operand)), to = rankOf(op->getResult(0));
+  if (from < 0 || to < from)
+    return mixing(resultAxis);
+  int64_t target = axis + to - from;
+  DimAttr size = sizeOf(op->getOperand(operand), axis);
+  if (size && constantValue(size) == 1 && sizeOf(op->getResult(0), target) != size)
+    return mixing(resultAxis, target);
+  return become(resultAxis, target);
+}
+
 #define BEHAVIOUR(OP) AxisBehaviour OP::axisBehaviour(unsigned operand, int64_t axis, int64_t &resultAxis)
-
-//===- Element-wise
-//-------------------------------------------------------------------------------------------------===//
-
-#define ALIGNED(OP)                                                                                                    \
-  BEHAVIOUR(OP) { return aligned(*this, operand, axis, resultAxis); }
-ALIGNED(NegOp)
-ALIGNED(AbsOp)
-ALIGNED(SignOp)
-ALIGNED(SqrtOp)
-ALIGNED(ReciprocalOp)
-ALIGNED(ExpOp)
-ALIGNED(LogOp)
-ALIGNED(SinOp)
-ALIGNED(CosOp)
-ALIGNED(ErfOp)
-ALIGNED(TanhOp)
-ALIGNED(SigmoidOp)
-ALIGNED(ReluOp)
-ALIGNED(SiluOp)
-ALIGNED(FloorOp)
-ALIGNED(CeilOp)
-ALIGNED(RoundOp)
-ALIGNED(NotOp)
-ALIGNED(IsNaNOp)
-ALIGNED(GeluOp)
-ALIGNED(CastOp)
-ALIGNED(AddOp)
-ALIGNED(SubOp)
-ALIGNED(MulOp)
-ALIGNED(DivOp)
-ALIGNED(PowOp)
-ALIGNED(MinOp)
-ALIGNED(MaxOp)
-ALIGNED(ModOp)
-ALIGNED(AndOp)
-ALIGNED(OrOp)
-ALIGNED(XorOp)
-ALIGNED(EqualOp)
-ALIGNED(LessOp)
-ALIGNED(LessOrEqualOp)
-ALIGNED(GreaterOp)
-ALIGNED(GreaterOrEqualOp)
-ALIGNED(WhereOp)
-#undef ALIGNED
 
 //===- Products
 //-----------------------------------------------------------------------------------------------------===//
@@ -207,7 +163,7 @@ BEHAVIOUR(SoftmaxOp) { return along(axis, getAxis(), rankOf(getInput()), resultA
 
 BEHAVIOUR(LayerNormOp) {
   if (operand != 0)
-    return aligned(*this, operand, axis, resultAxis);
+    return elementwise::alignedAxis(*this, operand, axis, resultAxis);
   int64_t first = getAxis(), rank = rankOf(getInput());
   if (first < 0)
     first += rank;
@@ -222,7 +178,7 @@ BEHAVIOUR(CumSumOp) {
     running += rankOf(getInput());
   if (axis != running)
     return become(resultAxis, axis);
-  return getReverse() ? mixing(resultAxis, axis) : become(resultAxis, axis, AxisBehaviour::CausalScan);
+  return getReverse() || getProduct() ? mixing(resultAxis, axis) : become(resultAxis, axis, AxisBehaviour::CausalScan);
 }
 
 BEHAVIOUR(TopKOp) { return operand == 0 ? along(axis, getAxis(), rankOf(getInput()), resultAxis) : mixing(resultAxis); }
@@ -255,7 +211,9 @@ BEHAVIOUR(TransposeOp) {
   return target == permutation.end() ? mixing(resultAxis) : become(resultAxis, target - permutation.begin());
 }
 
-BEHAVIOUR(BroadcastOp) { return operand == 0 ? aligned(*this, operand, axis, resultAxis) : mixing(resultAxis); }
+BEHAVIOUR(BroadcastOp) {
+  return operand == 0 ? elementwise::alignedAxis(*this, operand, axis, resultAxis) : mixing(resultAxis);
+}
 
 BEHAVIOUR(TileOp) {
   DimAttr size = sizeOf(getInput(), axis);

@@ -1,8 +1,10 @@
 //===- EvaluateElementwise.cpp - evaluation of element-wise ops -----------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "ir/Elementwise.h"
 #include "ir/Evaluate.h"
 #include "ir/HostMath.h"
+#include "ir/NarrowTypes.h"
 #include <cmath>
 #include <limits>
 
@@ -11,10 +13,9 @@
 using namespace mlir;
 using namespace mlir::transept;
 using namespace mlir::transept::host;
+using mlir::transept::elementwise::evaluateUnary;
 
 namespace {
-using FloatUnary = double (*)(double);
-using IntUnary = int64_t (*)(int64_t value, bool isUnsigned);
 using FloatBinary = double (*)(double, double);
 using IntBinary = int64_t (*)(int64_t, int64_t, bool isUnsigned);
 using FloatRelation = bool (*)(double, double);
@@ -22,25 +23,6 @@ using IntRelation = bool (*)(int64_t, int64_t, bool isUnsigned);
 
 uint64_t bits(int64_t value) { return static_cast<uint64_t>(value); }
 int64_t wrap(uint64_t value) { return static_cast<int64_t>(value); }
-
-LogicalResult unary(Operation *op, ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results,
-                    FloatUnary onFloat, IntUnary onInt) {
-  const HostTensor &input = operands[0];
-  HostTensor &result = results[0];
-  if (failed(sameElementType(op, {input, result})))
-    return failure();
-  if (input.shape() != result.shape())
-    return op->emitOpError() << "cannot turn shape " << toText(input.shape()) << " into " << toText(result.shape());
-  const bool floating = isFloat(input);
-  if (floating ? !onFloat : !onInt)
-    return op->emitOpError() << "is not defined for elements of type " << input.elementType();
-  for (int64_t i = 0, count = input.numElements(); i < count; ++i)
-    if (floating)
-      result.setDouble(i, onFloat(input.getDouble(i)));
-    else
-      result.setInt(i, onInt(input.getInt(i), isUnsigned(input)));
-  return success();
-}
 
 /// The strides of all operands under the shape of the result; an error where one does not broadcast.
 FailureOr<SmallVector<Sizes>> operandStrides(Operation *op, ArrayRef<HostTensor> operands, const HostTensor &result) {
@@ -180,36 +162,46 @@ int64_t truncate(double value, IntegerType type) {
 }
 } // namespace
 
+LogicalResult elementwise::evaluateUnary(Operation *op, ArrayRef<HostTensor> operands,
+                                         SmallVectorImpl<HostTensor> &results, FloatUnary onFloat, IntUnary onInt) {
+  const HostTensor &input = operands[0];
+  HostTensor &result = results[0];
+  if (failed(sameElementType(op, {input, result})))
+    return failure();
+  if (input.shape() != result.shape())
+    return op->emitOpError() << "cannot turn shape " << toText(input.shape()) << " into " << toText(result.shape());
+  const bool floating = isFloat(input);
+  if (floating ? !onFloat : !onInt)
+    return op->emitOpError() << "is not defined for elements of type " << input.elementType();
+  for (int64_t i = 0, count = input.numElements(); i < count; ++i)
+    if (floating)
+      result.setDouble(i, onFloat(input.getDouble(i)));
+    else
+      result.setInt(i, onInt(input.getInt(i), isUnsigned(input)));
+  return success();
+}
+
 #define EVALUATE(Op, family, ...)                                                                                      \
   LogicalResult Op::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {                    \
     return family(*this, operands, results, __VA_ARGS__);                                                              \
   }
 
-EVALUATE(NegOp, unary, [](double x) { return -x; }, [](int64_t x, bool) { return wrap(-bits(x)); })
+EVALUATE(NegOp, evaluateUnary, [](double x) { return -x; }, [](int64_t x, bool) { return wrap(-bits(x)); })
 EVALUATE(
-    AbsOp, unary, [](double x) { return std::fabs(x); },
+    AbsOp, evaluateUnary, [](double x) { return std::fabs(x); },
     [](int64_t x, bool isUnsigned) { return x < 0 && !isUnsigned ? wrap(-bits(x)) : x; })
 EVALUATE(
-    SignOp, unary, [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); },
+    SignOp, evaluateUnary, [](double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); },
     [](int64_t x, bool isUnsigned) { return isUnsigned ? int64_t{x != 0} : int64_t{x > 0} - int64_t{x < 0}; })
-EVALUATE(SqrtOp, unary, [](double x) { return std::sqrt(x); }, nullptr)
-EVALUATE(ReciprocalOp, unary, [](double x) { return 1 / x; }, nullptr)
-EVALUATE(ExpOp, unary, math::exp, nullptr)
-EVALUATE(LogOp, unary, math::log, nullptr)
-EVALUATE(SinOp, unary, math::sin, nullptr)
-EVALUATE(CosOp, unary, math::cos, nullptr)
-EVALUATE(ErfOp, unary, math::erf, nullptr)
-EVALUATE(TanhOp, unary, math::tanh, nullptr)
-EVALUATE(SigmoidOp, unary, math::sigmoid, nullptr)
 EVALUATE(
-    ReluOp, unary, [](double x) { return maximum(x, 0); },
+    ReluOp, evaluateUnary, [](double x) { return maximum(x, 0); },
     [](int64_t x, bool isUnsigned) { return x < 0 && !isUnsigned ? int64_t{0} : x; })
-EVALUATE(SiluOp, unary, [](double x) { return x * math::sigmoid(x); }, nullptr)
-EVALUATE(FloorOp, unary, [](double x) { return std::floor(x); }, nullptr)
-EVALUATE(CeilOp, unary, [](double x) { return std::ceil(x); }, nullptr)
-EVALUATE(RoundOp, unary, [](double x) { return std::nearbyint(x); }, nullptr)
-EVALUATE(NotOp, unary, nullptr, [](int64_t x, bool) { return int64_t{x == 0}; })
-EVALUATE(GeluOp, unary, getApproximate() == "tanh" ? geluTanh : gelu, nullptr)
+EVALUATE(FloorOp, evaluateUnary, [](double x) { return std::floor(x); }, nullptr)
+EVALUATE(CeilOp, evaluateUnary, [](double x) { return std::ceil(x); }, nullptr)
+EVALUATE(RoundOp, evaluateUnary, [](double x) { return std::nearbyint(x); }, nullptr)
+EVALUATE(NotOp, evaluateUnary, nullptr, [](int64_t x, bool) { return int64_t{x == 0}; })
+EVALUATE(BitwiseNotOp, evaluateUnary, nullptr, [](int64_t x, bool) { return ~x; })
+EVALUATE(GeluOp, evaluateUnary, getApproximate() == "tanh" ? geluTanh : gelu, nullptr)
 
 EVALUATE(
     AddOp, binary, [](double a, double b) { return a + b; },
@@ -230,6 +222,9 @@ EVALUATE(MaxOp, binary, maximum,
 EVALUATE(AndOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return int64_t{a && b}; })
 EVALUATE(OrOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return int64_t{a || b}; })
 EVALUATE(XorOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return int64_t{!a != !b}; })
+EVALUATE(BitwiseAndOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return a & b; })
+EVALUATE(BitwiseOrOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return a | b; })
+EVALUATE(BitwiseXorOp, binary, nullptr, [](int64_t a, int64_t b, bool) { return a ^ b; })
 EVALUATE(EqualOp, compare, [](double a, double b) { return a == b; }, [](int64_t a, int64_t b, bool) { return a == b; })
 EVALUATE(LessOp, compare, [](double a, double b) { return a < b; }, lessInts)
 EVALUATE(
@@ -260,10 +255,21 @@ LogicalResult CastOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
     return emitOpError() << "cannot turn shape " << toText(input.shape()) << " into " << toText(result.shape());
   auto integer = dyn_cast<IntegerType>(result.elementType());
   const bool toDouble = isa<Float64Type>(result.elementType());
+  const std::optional<NarrowFormat> narrow = narrowFormat(result.elementType());
+  const bool fromFloat = !isa<IntegerType>(input.elementType());
+  const NarrowRounding rounding = getRound() == "up"     ? NarrowRounding::Up
+                                  : getRound() == "down" ? NarrowRounding::Down
+                                                         : NarrowRounding::Nearest;
+  const auto i32 = IntegerType::get(getContext(), 32);
   for (int64_t i = 0, count = input.numElements(); i < count; ++i) {
-    if (isFloat(input) && integer && integer.getWidth() > 1)
+    if (narrow)
+      result.data<uint8_t>()[i] =
+          static_cast<uint8_t>(encodeNarrow(*narrow, input.getDouble(i), getSaturate(), rounding));
+    else if (fromFloat && integer && isNarrow(integer)) // integers below a byte wrap
+      result.setInt(i, truncate(input.getDouble(i), i32));
+    else if (fromFloat && integer && integer.getWidth() > 1)
       result.setInt(i, truncate(input.getDouble(i), integer));
-    else if (isFloat(input))
+    else if (fromFloat)
       result.setDouble(i, input.getDouble(i));
     else if (integer)
       result.setInt(i, input.getInt(i));
@@ -271,6 +277,31 @@ LogicalResult CastOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
       result.setDouble(i, toDouble ? input.getDouble(i) : roundToOdd(input.getInt(i), isUnsigned(input)));
   }
   return success();
+}
+
+LogicalResult BitCastOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  const HostTensor &input = operands[0];
+  HostTensor &result = results[0];
+  if (input.shape() != result.shape() || input.bytes().size() != result.bytes().size())
+    return emitOpError() << "cannot turn " << input.getType() << " into " << result.getType();
+  llvm::copy(input.bytes(), result.data());
+  if (result.elementType().isInteger(1))
+    for (int64_t i = 0, count = result.numElements(); i < count; ++i)
+      result.data()[i] = result.data()[i] != 0;
+  return success();
+}
+
+LogicalResult BitShiftOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
+  HostTensor &result = results[0];
+  const HostTensor &lhs = operands[0], &rhs = operands[1];
+  if (failed(sameElementType(*this, {lhs, rhs, result})))
+    return failure();
+  const unsigned width = lhs.elementType().getIntOrFloatBitWidth();
+  return broadcastBinary(*this, operands, result, [&](int64_t number, int64_t left, int64_t right) {
+    const uint64_t value = bits(lhs.getInt(left)) & (~uint64_t{0} >> (64 - width)), count = bits(rhs.getInt(right));
+    result.setInt(number, count >= width ? 0 : wrap(getRight() ? value >> count : value << count));
+    return true;
+  });
 }
 
 LogicalResult PowOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {

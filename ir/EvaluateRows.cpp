@@ -198,16 +198,21 @@ LogicalResult ArgMaxOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<
     return emitOpError() << "looks for the largest of no elements";
   const bool floating = isFloat(input);
   auto greater = [&](int64_t a, int64_t b) {
-    if (floating)
-      return input.getDouble(a) > input.getDouble(b);
+    if (floating) { // the first NaN beats everything
+      const double x = input.getDouble(a), y = input.getDouble(b);
+      return !std::isnan(y) && (std::isnan(x) || (getSmallest() ? x < y : x > y));
+    }
+    if (getSmallest())
+      std::swap(a, b);
     return isUnsigned(input) ? static_cast<uint64_t>(input.getInt(a)) > static_cast<uint64_t>(input.getInt(b))
                              : input.getInt(a) > input.getInt(b);
   };
+  auto isNaN = [&](int64_t at) { return floating && std::isnan(input.getDouble(at)); };
   for (int64_t row = 0; row < view->rows(); ++row) {
     int64_t best = 0;
     for (int64_t i = 1; i < view->size; ++i)
-      if (getSelectLastIndex() ? !greater(view->at(row, best), view->at(row, i))
-                               : greater(view->at(row, i), view->at(row, best)))
+      if (getSelectLastIndex() && !isNaN(view->at(row, best)) ? !greater(view->at(row, best), view->at(row, i))
+                                                              : greater(view->at(row, i), view->at(row, best)))
         best = i;
     results[0].setInt(row, best);
   }

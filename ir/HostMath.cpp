@@ -151,6 +151,31 @@ double sinOfQuadrant(int quadrant, double r, double correction) {
   return quadrant & 2 ? -magnitude : magnitude;
 }
 
+//===- Inverse functions ----------------------------------------------------------------------------------------===//
+
+/// x >= 0. atan x = atan c + atan((x - c) / (1 + x c)) for the nearest multiple c of 1/8; beyond 1 the complement.
+double atanOfPositive(double x) {
+  // atan(i / 8)
+  static constexpr double table[] = {0x0p+0,
+                                     0x1.fd5ba9aac2f6ep-4,
+                                     0x1.f5b75f92c80ddp-3,
+                                     0x1.6f61941e4def1p-2,
+                                     0x1.dac670561bb4fp-2,
+                                     0x1.1e00babdefeb4p-1,
+                                     0x1.4978fa3269ee1p-1,
+                                     0x1.700a7c5784634p-1,
+                                     0x1.921fb54442d18p-1};
+  static constexpr double series[] = {-1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9, -1.0 / 11, 1.0 / 13, -1.0 / 15, 1.0 / 17};
+  constexpr double halfPi = 0x1.921fb54442d18p+0, halfPiTail = 0x1.1a62633145c07p-54;
+  if (x > 1)
+    return halfPi - (atanOfPositive(1 / x) - halfPiTail);
+  const int eighths = static_cast<int>(std::rint(x * 8));
+  const double centre = eighths / 8.0, t = (x - centre) / (1 + x * centre), square = t * t;
+  return table[eighths] + (t + t * square * polynomial(square, series));
+}
+
+double withSign(double magnitude, double sign) { return std::signbit(sign) ? -magnitude : magnitude; }
+
 //===- Twice the precision of a double, for powers ----------------------------------------------------------------===//
 
 /// The unevaluated sum head + tail, |tail| at most half an ulp of head.
@@ -275,6 +300,68 @@ double math::cos(double x) {
   double r, correction;
   const int quadrant = reduceToQuadrant(x, r, correction);
   return sinOfQuadrant(quadrant + 1, r, correction);
+}
+
+double math::tan(double x) { return x == 0 ? x : sin(x) / cos(x); }
+
+double math::log1p(double x) {
+  const double sum = 1 + x;
+  if (sum == 1 || std::isnan(x) || x == infinity)
+    return x; // tiny arguments, and the sign of zero
+  if (sum <= 0)
+    return log(sum);
+  return log(sum) - ((sum - 1) - x) / sum;
+}
+
+double math::atan(double x) { return std::isnan(x) || x == 0 ? x : withSign(atanOfPositive(std::fabs(x)), x); }
+
+double math::asin(double x) {
+  if (std::isnan(x) || x == 0)
+    return x;
+  const double magnitude = std::fabs(x), root = std::sqrt((1 - magnitude) * (1 + magnitude));
+  return magnitude > 1 ? notANumber : withSign(atanOfPositive(magnitude / root), x);
+}
+
+double math::acos(double x) {
+  if (std::isnan(x) || std::fabs(x) > 1)
+    return notANumber;
+  return 2 * atanOfPositive(std::sqrt((1 - x) / (1 + x)));
+}
+
+double math::sinh(double x) {
+  const double magnitude = std::fabs(x);
+  if (magnitude < 700) {
+    const double grown = expMinusOne(magnitude);
+    return x == 0 ? x : withSign(0.5 * (grown + grown / (grown + 1)), x);
+  }
+  const double root = exp(0.5 * magnitude);
+  return std::isnan(x) ? x : withSign(0.5 * root * root, x);
+}
+
+double math::cosh(double x) {
+  const double root = exp(0.5 * std::fabs(x)), grown = exp(std::fabs(x));
+  return std::fabs(x) < 700 ? 0.5 * (grown + 1 / grown) : 0.5 * root * root;
+}
+
+double math::asinh(double x) {
+  if (!std::isfinite(x) || x == 0)
+    return x;
+  const double a = std::fabs(x);
+  return withSign(a < 0x1p500 ? log1p(a + a * a / (1 + std::sqrt(a * a + 1))) : log(a) + log(2), x);
+}
+
+double math::acosh(double x) {
+  if (std::isnan(x) || x < 1)
+    return notANumber;
+  const double above = x - 1;
+  return x < 0x1p500 ? log1p(above + std::sqrt(2 * above + above * above)) : log(x) + log(2);
+}
+
+double math::atanh(double x) {
+  if (std::isnan(x) || x == 0)
+    return x;
+  const double a = std::fabs(x);
+  return a > 1 ? notANumber : withSign(0.5 * log1p(2 * a / (1 - a)), x);
 }
 
 double math::tanh(double x) {

@@ -14,9 +14,19 @@ double exp(double x);  ///< below 1 ulp for normal results
 double log(double x);  ///< below 1 ulp; log(0) = -inf, log(negative) = NaN
 double sin(double x);  ///< below 1 ulp for all finite arguments
 double cos(double x);  ///< below 1 ulp for all finite arguments
+double tan(double x);  ///< below 3 ulp for all finite arguments
 double tanh(double x); ///< below 2 ulp
 double erf(double x);  ///< below 2 ulp
 double sigmoid(double x);
+double log1p(double x); ///< log(1 + x), below 2 ulp
+double asin(double x);  ///< this and the next ones below 4 ulp
+double acos(double x);
+double atan(double x);
+double sinh(double x);
+double cosh(double x);
+double asinh(double x);
+double acosh(double x);
+double atanh(double x);
 /// Below 0.51 ulp for normal results, exact where the power is a double; special values as in C99 annex F.
 double pow(double base, double exponent);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "ir/HostTensor.h"
+#include "ir/NarrowTypes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/bit.h"
@@ -73,6 +74,8 @@ template <typename T> void store(char *data, int64_t index, T value) {
 } // namespace
 
 unsigned mlir::transept::byteWidth(Type elementType) {
+  if (isNarrow(elementType))
+    return 1;
   if (isa<Float32Type>(elementType))
     return 4;
   if (isa<Float64Type>(elementType))
@@ -127,9 +130,10 @@ HostTensor HostTensor::fromElements(ElementsAttr elements) {
   HostTensor tensor = make(type);
   char *data = tensor.data();
   const unsigned width = byteWidth(type.getElementType());
+  const bool extendsSign = isNarrow(type.getElementType()) && type.getElementType().isSignlessInteger();
   int64_t index = 0;
   auto put = [&](const llvm::APInt &bits) {
-    uint64_t word = bits.getZExtValue();
+    uint64_t word = extendsSign ? static_cast<uint64_t>(bits.getSExtValue()) : bits.getZExtValue();
     std::memcpy(data + width * index++, &word, width);
   };
   if (isa<FloatType>(type.getElementType())) {
@@ -159,6 +163,8 @@ double HostTensor::getDouble(int64_t index) const {
     return widen(load<uint16_t>(data, index), halfMantissa);
   if (isa<BFloat16Type>(element))
     return widen(load<uint16_t>(data, index), bfloatMantissa);
+  if (std::optional<NarrowFormat> format = narrowFormat(element))
+    return decodeNarrow(*format, load<uint8_t>(data, index));
   int64_t value = getInt(index);
   return element.isUnsignedInteger() ? static_cast<double>(static_cast<uint64_t>(value)) : static_cast<double>(value);
 }
@@ -166,7 +172,7 @@ double HostTensor::getDouble(int64_t index) const {
 int64_t HostTensor::getInt(int64_t index) const {
   const char *data = storage->data();
   Type element = elementType();
-  if (isa<FloatType>(element))
+  if (!isa<IntegerType, IndexType>(element))
     return saturate<int64_t>(getDouble(index));
   if (element.isInteger(1))
     return load<uint8_t>(data, index) != 0;
@@ -194,6 +200,8 @@ void HostTensor::setDouble(int64_t index, double value) {
     return store(data, index, narrow(value, halfMantissa));
   if (isa<BFloat16Type>(element))
     return store(data, index, narrow(value, bfloatMantissa));
+  if (std::optional<NarrowFormat> format = narrowFormat(element))
+    return store(data, index, static_cast<uint8_t>(encodeNarrow(*format, value)));
   if (element.isInteger(1))
     return store<uint8_t>(data, index, value != 0);
   if (element.isUnsignedInteger(64))
@@ -205,10 +213,15 @@ void HostTensor::setDouble(int64_t index, double value) {
 void HostTensor::setInt(int64_t index, int64_t value) {
   char *data = storage->data();
   Type element = elementType();
-  if (isa<FloatType>(element))
+  if (!isa<IntegerType, IndexType>(element))
     return setDouble(index, static_cast<double>(value));
   if (element.isInteger(1))
     return store<uint8_t>(data, index, value != 0);
+  if (isNarrow(element)) {
+    const llvm::APInt bits(element.getIntOrFloatBitWidth(), static_cast<uint64_t>(value), /*isSigned=*/true);
+    return store(data, index,
+                 static_cast<int8_t>(element.isUnsignedInteger() ? bits.getZExtValue() : bits.getSExtValue()));
+  }
   switch (byteWidth(element)) {
   case 1:
     return store(data, index, static_cast<int8_t>(value));

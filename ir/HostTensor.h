@@ -11,7 +11,8 @@
 
 namespace mlir::transept {
 
-/// A dense row-major tensor of static shape. i1 is one byte per element; f16 and bf16 hold their 16-bit patterns.
+/// A dense row-major tensor of static shape. i1 is one byte per element; f16 and bf16 hold their 16-bit patterns; for
+/// types below a byte see ir/NarrowTypes.h.
 /// Copies share the buffer; writers call `make` for a fresh one.
 class HostTensor {
 public:
@@ -39,6 +40,7 @@ public:
   void setDouble(int64_t index, double value);
   void setInt(int64_t index, int64_t value);
 
+  /// The element type is an integer or builtin float type.
   DenseElementsAttr toElements() const;
 
 private:

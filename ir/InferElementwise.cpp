@@ -3,16 +3,17 @@
 //
 // Shapes broadcast; contents combine element by element where the result can be said for all values of the symbols.
 
+#include "ir/Elementwise.h"
 #include "ir/InferSupport.h"
+#include "ir/NarrowTypes.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::transept;
+using mlir::transept::elementwise::Combine;
+using mlir::transept::elementwise::inferUnary;
 
 namespace {
-
-/// One element of the result from one element of each operand; nullopt where symbols do not decide it.
-using Combine = llvm::function_ref<std::optional<DimAttr>(ArrayRef<DimAttr>)>;
 
 DimAttr truth(MLIRContext *context, bool value) { return dimConstant(context, value); }
 
@@ -184,11 +185,6 @@ LogicalResult inferBinary(InferContext &context, Operation *op, ArrayRef<Fact> o
   return inferElementwise(context, op, operands, resultElement, results, integers ? combine : nullptr);
 }
 
-LogicalResult inferUnary(InferContext &context, Operation *op, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results,
-                         Combine combine = nullptr) {
-  return inferElementwise(context, op, operands, elementTypeOf(operands[0]), results, combine);
-}
-
 /// C3: operands are boolean.
 LogicalResult requireBoolean(Operation *op, ArrayRef<Fact> operands) {
   for (const Fact &operand : operands)
@@ -197,8 +193,18 @@ LogicalResult requireBoolean(Operation *op, ArrayRef<Fact> operands) {
   return success();
 }
 
+/// C4: operands are integers, and no booleans.
+LogicalResult requireInteger(Operation *op, ArrayRef<Fact> operands) {
+  for (const Fact &operand : operands)
+    if (!isa<IntegerType>(elementTypeOf(operand)) || elementTypeOf(operand).isInteger(1))
+      return op->emitOpError() << "needs integers, not " << elementTypeOf(operand);
+  return success();
+}
+
 /// Element of a conversion: sizes stay what they are; truth values must be decided.
 std::optional<DimAttr> castDim(DimAttr dim, Type from, Type to) {
+  if (narrowFormat(from) || narrowFormat(to))
+    return std::nullopt;
   if (to.isInteger(1) && !from.isInteger(1))
     return decided(dim.getContext(), truthOf(dim));
   if (auto integer = dyn_cast<IntegerType>(to); integer && integer.getWidth() < 64) {
@@ -217,6 +223,11 @@ std::optional<DimAttr> castDim(DimAttr dim, Type from, Type to) {
 
 } // namespace
 
+LogicalResult elementwise::inferUnary(InferContext &context, Operation *op, ArrayRef<Fact> operands,
+                                      SmallVectorImpl<Fact> &results, Combine combine) {
+  return inferElementwise(context, op, operands, elementTypeOf(operands[0]), results, combine);
+}
+
 //===- Unary
 //--------------------------------------------------------------------------------------------------------===//
 
@@ -227,17 +238,7 @@ std::optional<DimAttr> castDim(DimAttr dim, Type from, Type to) {
 UNARY(NegOp, negDim)
 UNARY(AbsOp, absDim)
 UNARY(SignOp, signDim)
-UNARY(SqrtOp, nullptr)
-UNARY(ReciprocalOp, nullptr)
-UNARY(ExpOp, nullptr)
-UNARY(LogOp, nullptr)
-UNARY(SinOp, nullptr)
-UNARY(CosOp, nullptr)
-UNARY(ErfOp, nullptr)
-UNARY(TanhOp, nullptr)
-UNARY(SigmoidOp, nullptr)
 UNARY(ReluOp, nullptr)
-UNARY(SiluOp, nullptr)
 UNARY(GeluOp, nullptr)
 // A float content is a vector of whole numbers.
 UNARY(FloorOp, [](ArrayRef<DimAttr> d) { return std::optional<DimAttr>(d[0]); })
@@ -254,6 +255,10 @@ LogicalResult NotOp::infer(InferContext &context, ArrayRef<Fact> operands, Small
   });
 }
 
+LogicalResult BitwiseNotOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  return failed(requireInteger(*this, operands)) ? failure() : inferUnary(context, *this, operands, results);
+}
+
 LogicalResult IsNaNOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   return inferElementwise(context, *this, operands, IntegerType::get(getContext(), 1), results);
 }
@@ -261,10 +266,21 @@ LogicalResult IsNaNOp::infer(InferContext &context, ArrayRef<Fact> operands, Sma
 LogicalResult CastOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   Type from = elementTypeOf(operands[0]), to = getTo();
   // C1: both element types are numbers.
-  if (!isa<IntegerType, FloatType>(to))
+  if (byteWidth(to) == 0 || isa<IndexType>(to))
     return emitOpError() << "cannot convert to " << to;
+  // C2: there is such a rounding.
+  if (getRound() != "nearest" && getRound() != "up" && getRound() != "down")
+    return emitOpError() << "knows no rounding '" << getRound() << "'";
   return inferElementwise(context, *this, operands, to, results,
                           [&](ArrayRef<DimAttr> d) { return castDim(d[0], from, to); });
+}
+
+LogicalResult BitCastOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
+  Type from = elementTypeOf(operands[0]), to = getTo();
+  // C1: both element types take as many bytes, and none of them keeps fewer bits.
+  if (byteWidth(from) == 0 || byteWidth(from) != byteWidth(to) || isNarrow(from) != isNarrow(to))
+    return emitOpError() << "cannot take the bits of " << from << " for " << to;
+  return inferElementwise(context, *this, operands, to, results);
 }
 
 //===- Binary
@@ -287,6 +303,18 @@ LogicalResult PowOp::infer(InferContext &context, ArrayRef<Fact> operands, Small
   // The exponent may have another element type.
   return inferElementwise(context, *this, operands, elementTypeOf(operands[0]), results);
 }
+
+#define BITWISE(OP)                                                                                                    \
+  LogicalResult OP::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {            \
+    if (failed(requireInteger(*this, operands)))                                                                       \
+      return failure();                                                                                                \
+    return inferBinary(context, *this, operands, elementTypeOf(operands[0]), results);                                 \
+  }
+BITWISE(BitwiseAndOp)
+BITWISE(BitwiseOrOp)
+BITWISE(BitwiseXorOp)
+BITWISE(BitShiftOp)
+#undef BITWISE
 
 #define LOGICAL(OP, COMBINE)                                                                                           \
   LogicalResult OP::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {            \

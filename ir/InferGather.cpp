@@ -174,8 +174,10 @@ LogicalResult TriluOp::infer(InferContext &context, ArrayRef<Fact> operands, Sma
     return emitOpError() << "takes a triangle of " << toString(*dims);
   // C2: the diagonal is one number.
   if (getKValue())
-    if (std::optional<SmallVector<int64_t>> k = constantInts(operands[1]); k && k->size() != 1)
-      return emitOpError() << "has " << k->size() << " diagonals";
+    if (std::optional<Dims> own = dimsOf(context, *this, operands[1]))
+      if (failed(requireEqual(context, *this, dimProduct(getContext(), *own), dimConstant(getContext(), 1),
+                              "has one diagonal")))
+        return failure();
   Fact result;
   result.type = operands[0].type;
   results.push_back(std::move(result));

@@ -195,6 +195,10 @@ LogicalResult CumSumOp::infer(InferContext &context, ArrayRef<Fact> operands, Sm
       return emitOpError() << "runs along one axis, not " << value->size();
     if (value)
       axis = value->front();
+    else if (std::optional<Dims> dims = dimsOf(context, *this, factOf(*this, operands, getAxisValue())))
+      if (failed(requireEqual(context, *this, dimProduct(getContext(), *dims), dimConstant(getContext(), 1),
+                              "has one axis")))
+        return failure();
   } else {
     return emitOpError() << "names no axis";
   }

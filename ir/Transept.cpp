@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "ir/Transept.h"
+#include "ir/Elementwise.h"
+#include "ir/HostMath.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -16,6 +19,9 @@ using namespace mlir::transept;
 #define GET_ATTRDEF_CLASSES
 #include "ir/TranseptAttrs.cpp.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "ir/TranseptTypes.cpp.inc"
+
 #define GET_OP_CLASSES
 #include "ir/TranseptOps.cpp.inc"
 
@@ -24,6 +30,10 @@ void TranseptDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "ir/TranseptAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "ir/TranseptTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

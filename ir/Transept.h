@@ -21,11 +21,16 @@
 namespace mlir::transept {
 /// Result element i depends on operand elements i alone, with NumPy broadcasting.
 template <typename ConcreteType> class Elementwise : public OpTrait::TraitBase<ConcreteType, Elementwise> {};
+/// Defined for elements that are floats, and for no others.
+template <typename ConcreteType> class FloatsOnly : public OpTrait::TraitBase<ConcreteType, FloatsOnly> {};
 } // namespace mlir::transept
 
 #include "ir/TranseptDialect.h.inc"
 
 #include "ir/GraphOpInterface.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "ir/TranseptTypes.h.inc"
 
 #define GET_OP_CLASSES
 #include "ir/TranseptOps.h.inc"

@@ -19,6 +19,7 @@ def Transept_Dialect : Dialect {
     Dimensions are symbolic and visible in the types as `#transept.dims`.
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
     /// The contents of `transept.weight` ops of this context, by key.
     WeightStore &weights() { return *weightStore; }
@@ -59,6 +60,15 @@ def Transept_DimsAttr : Transept_Attr<"Dims", "dims", [DeclareAttrInterfaceMetho
   }];
   let parameters = (ins OptionalArrayRefParameter<"::mlir::transept::DimAttr">:$dims);
   let hasCustomAssemblyFormat = 1;
+}
+
+class Transept_Type<string name, string mnemonicName> : TypeDef<Transept_Dialect, name> { let mnemonic = mnemonicName; }
+
+def Transept_F4E2M1Type : Transept_Type<"F4E2M1", "f4e2m1"> {
+  let summary = "Element of a tensor: a float of 4 bits, of the Open Compute microscaling formats";
+}
+def Transept_F8E8M0Type : Transept_Type<"F8E8M0", "f8e8m0"> {
+  let summary = "Element of a tensor: a power of two in 8 bits, of the Open Compute microscaling formats";
 }
 
 class Transept_I32Enum<string name, string summary, list<I32EnumAttrCase> cases> : I32EnumAttr<name, summary, cases> {

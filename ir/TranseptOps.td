@@ -27,15 +27,43 @@ class Transept_PureOp<string mnemonic, string onnx, int since, list<Trait> trait
 
 /// Marks ops that compute result element i from operand elements i alone (with broadcasting).
 def Transept_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::mlir::transept"; }
+/// Marks element-wise ops that are defined for floats only.
+def Transept_FloatsOnly : NativeOpTrait<"FloatsOnly"> { let cppNamespace = "::mlir::transept"; }
 
-class Transept_UnaryOp<string mnemonic, string onnx, int since>
-    : Transept_PureOp<mnemonic, onnx, since, [Transept_Elementwise]> {
+/// Axes align with those of the result. What an op does to elements is in ir/InferElementwise.cpp and
+/// ir/EvaluateElementwise.cpp.
+class Transept_ElementwiseOp<string mnemonic, string onnx, int since, list<Trait> traits = []>
+    : Transept_PureOp<mnemonic, onnx, since, !listconcat([Transept_Elementwise], traits)> {
+  code axes = [{
+    ::mlir::transept::AxisBehaviour $cppClass::axisBehaviour(unsigned operand, int64_t axis, int64_t &resultAxis) {
+      return elementwise::alignedAxis(*this, operand, axis, resultAxis);
+    }
+  }];
+  let extraClassDefinition = axes;
+}
+class Transept_UnaryOp<string mnemonic, string onnx, int since, list<Trait> traits = []>
+    : Transept_ElementwiseOp<mnemonic, onnx, since, traits> {
   let arguments = (ins AnyTensor:$input);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }
+/// A function of one float; `host` is its C++ expression, double to double. Nothing else is to be said of it but what
+/// a kernel computes (passes/FormElementwise.cpp).
+class Transept_FloatUnaryOp<string mnemonic, string onnx, int since, string host>
+    : Transept_UnaryOp<mnemonic, onnx, since, [Transept_FloatsOnly]> {
+  let extraClassDefinition = axes # [{
+    ::mlir::LogicalResult $cppClass::infer(InferContext &context, ::llvm::ArrayRef<Fact> operands,
+                                           ::llvm::SmallVectorImpl<Fact> &results) {
+      return elementwise::inferUnary(context, *this, operands, results);
+    }
+    ::mlir::LogicalResult $cppClass::evaluate(::llvm::ArrayRef<HostTensor> operands,
+                                              ::llvm::SmallVectorImpl<HostTensor> &results) {
+      return elementwise::evaluateUnary(*this, operands, results, }] # host # [{, nullptr);
+    }
+  }];
+}
 class Transept_BinaryOp<string mnemonic, string onnx, int since>
-    : Transept_PureOp<mnemonic, onnx, since, [Transept_Elementwise]> {
+    : Transept_ElementwiseOp<mnemonic, onnx, since> {
   let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
@@ -65,51 +93,82 @@ def Transept_WeightOp : Transept_PureOp<"weight", "", 1> {
 def Transept_NegOp : Transept_UnaryOp<"neg", "Neg", 13> { let summary = "Negation"; }
 def Transept_AbsOp : Transept_UnaryOp<"abs", "Abs", 13> { let summary = "Absolute value"; }
 def Transept_SignOp : Transept_UnaryOp<"sign", "Sign", 13> { let summary = "-1, 0 or 1"; }
-def Transept_SqrtOp : Transept_UnaryOp<"sqrt", "Sqrt", 13> { let summary = "Square root"; }
-def Transept_ReciprocalOp : Transept_UnaryOp<"reciprocal", "Reciprocal", 13> { let summary = "1 / x"; }
-def Transept_ExpOp : Transept_UnaryOp<"exp", "Exp", 13> { let summary = "Natural exponential"; }
-def Transept_LogOp : Transept_UnaryOp<"log", "Log", 13> { let summary = "Natural logarithm"; }
-def Transept_SinOp : Transept_UnaryOp<"sin", "Sin", 7> { let summary = "Sine of radians"; }
-def Transept_CosOp : Transept_UnaryOp<"cos", "Cos", 7> { let summary = "Cosine of radians"; }
-def Transept_ErfOp : Transept_UnaryOp<"erf", "Erf", 13> { let summary = "Gauss error function, element by element"; }
-def Transept_TanhOp : Transept_UnaryOp<"tanh", "Tanh", 13> { let summary = "Hyperbolic tangent"; }
-def Transept_SigmoidOp : Transept_UnaryOp<"sigmoid", "Sigmoid", 13> { let summary = "1 / (1 + exp(-x))"; }
 def Transept_ReluOp : Transept_UnaryOp<"relu", "Relu", 14> { let summary = "max(x, 0)"; }
-def Transept_SiluOp : Transept_UnaryOp<"silu", "", 24> { let summary = "x * sigmoid(x)"; }
-def Transept_FloorOp : Transept_UnaryOp<"floor", "Floor", 13> { let summary = "Largest integer not above"; }
-def Transept_CeilOp : Transept_UnaryOp<"ceil", "Ceil", 13> { let summary = "Smallest integer not below"; }
-def Transept_RoundOp : Transept_UnaryOp<"round", "Round", 11> { let summary = "Nearest integer, halves to even"; }
+def Transept_FloorOp : Transept_UnaryOp<"floor", "Floor", 13, [Transept_FloatsOnly]> { let summary = "Largest integer not above"; }
+def Transept_CeilOp : Transept_UnaryOp<"ceil", "Ceil", 13, [Transept_FloatsOnly]> { let summary = "Smallest integer not below"; }
+def Transept_RoundOp : Transept_UnaryOp<"round", "Round", 11, [Transept_FloatsOnly]> { let summary = "Nearest integer, halves to even"; }
 def Transept_NotOp : Transept_UnaryOp<"not", "Not", 1> { let summary = "Logical negation"; }
-def Transept_IsNaNOp : Transept_UnaryOp<"is_nan", "IsNaN", 20> { let summary = "Whether the element is not a number"; }
-def Transept_GeluOp : Transept_UnaryOp<"gelu", "Gelu", 20> {
+def Transept_BitwiseNotOp : Transept_UnaryOp<"bitwise_not", "BitwiseNot", 18> { let summary = "Every bit of an integer inverted"; }
+def Transept_IsNaNOp : Transept_UnaryOp<"is_nan", "IsNaN", 20, [Transept_FloatsOnly]> { let summary = "Whether the element is not a number"; }
+def Transept_GeluOp : Transept_UnaryOp<"gelu", "Gelu", 20, [Transept_FloatsOnly]> {
   let summary = "x * Phi(x): exact with the error function, or its tanh approximation";
   let arguments = (ins AnyTensor:$input, DefaultValuedAttr<StrAttr, "\"none\"">:$approximate);
 }
 def Transept_CastOp : Transept_UnaryOp<"cast", "Cast", 13> {
   let summary = "Conversion to the element type `to`";
+  let description = [{
+    Floats round to the nearest, ties to even. To integers they are truncated; NaN gives 0, what is out of range the nearest
+    bound. Integers wrap. What is out of the range of an 8-bit float is its largest number with `saturate`, else infinity or
+    NaN, whichever the type has. f8e8m0 has powers of two only: `round` is "nearest", "up" or "down".
+  }];
+  let arguments = (ins AnyTensor:$input, TypeAttr:$to, DefaultValuedAttr<BoolAttr, "true">:$saturate,
+                       DefaultValuedAttr<StrAttr, "\"nearest\"">:$round);
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input, "::mlir::TypeAttr":$to),
+                            [{ build($_builder, $_state, result, input, to.getValue()); }]>];
+}
+def Transept_BitCastOp : Transept_UnaryOp<"bit_cast", "", 26> {
+  let summary = "The same bits as an element of type `to`, which has the same width";
   let arguments = (ins AnyTensor:$input, TypeAttr:$to);
 }
+
+def Transept_SqrtOp : Transept_FloatUnaryOp<"sqrt", "Sqrt", 13, "[](double x) { return std::sqrt(x); }"> { let summary = "Square root"; }
+def Transept_ReciprocalOp : Transept_FloatUnaryOp<"reciprocal", "Reciprocal", 13, "[](double x) { return 1 / x; }"> { let summary = "1 / x"; }
+def Transept_ExpOp : Transept_FloatUnaryOp<"exp", "Exp", 13, "math::exp"> { let summary = "Natural exponential"; }
+def Transept_LogOp : Transept_FloatUnaryOp<"log", "Log", 13, "math::log"> { let summary = "Natural logarithm"; }
+def Transept_Log1pOp : Transept_FloatUnaryOp<"log1p", "", 1, "math::log1p"> { let summary = "log(1 + x)"; }
+def Transept_SinOp : Transept_FloatUnaryOp<"sin", "Sin", 7, "math::sin"> { let summary = "Sine of radians"; }
+def Transept_CosOp : Transept_FloatUnaryOp<"cos", "Cos", 7, "math::cos"> { let summary = "Cosine of radians"; }
+def Transept_TanOp : Transept_FloatUnaryOp<"tan", "Tan", 7, "math::tan"> { let summary = "Tangent of radians"; }
+def Transept_AsinOp : Transept_FloatUnaryOp<"asin", "Asin", 7, "math::asin"> { let summary = "Arcsine in radians"; }
+def Transept_AcosOp : Transept_FloatUnaryOp<"acos", "Acos", 7, "math::acos"> { let summary = "Arccosine in radians"; }
+def Transept_AtanOp : Transept_FloatUnaryOp<"atan", "Atan", 7, "math::atan"> { let summary = "Arctangent in radians"; }
+def Transept_SinhOp : Transept_FloatUnaryOp<"sinh", "Sinh", 9, "math::sinh"> { let summary = "Hyperbolic sine"; }
+def Transept_CoshOp : Transept_FloatUnaryOp<"cosh", "Cosh", 9, "math::cosh"> { let summary = "Hyperbolic cosine"; }
+def Transept_TanhOp : Transept_FloatUnaryOp<"tanh", "Tanh", 13, "math::tanh"> { let summary = "Hyperbolic tangent"; }
+def Transept_AsinhOp : Transept_FloatUnaryOp<"asinh", "Asinh", 9, "math::asinh"> { let summary = "Inverse hyperbolic sine"; }
+def Transept_AcoshOp : Transept_FloatUnaryOp<"acosh", "Acosh", 9, "math::acosh"> { let summary = "Inverse hyperbolic cosine"; }
+def Transept_AtanhOp : Transept_FloatUnaryOp<"atanh", "Atanh", 9, "math::atanh"> { let summary = "Inverse hyperbolic tangent"; }
+def Transept_ErfOp : Transept_FloatUnaryOp<"erf", "Erf", 13, "math::erf"> { let summary = "Gauss error function, element by element"; }
+def Transept_SigmoidOp : Transept_FloatUnaryOp<"sigmoid", "Sigmoid", 13, "math::sigmoid"> { let summary = "1 / (1 + exp(-x))"; }
+def Transept_SiluOp : Transept_FloatUnaryOp<"silu", "", 24, "[](double x) { return x * math::sigmoid(x); }"> { let summary = "x * sigmoid(x)"; }
 
 def Transept_AddOp : Transept_BinaryOp<"add", "Add", 14> { let summary = "Sum"; }
 def Transept_SubOp : Transept_BinaryOp<"sub", "Sub", 14> { let summary = "Difference"; }
 def Transept_MulOp : Transept_BinaryOp<"mul", "Mul", 14> { let summary = "Product"; }
-def Transept_DivOp : Transept_BinaryOp<"div", "Div", 14> { let summary = "Quotient; integers truncate towards zero"; }
+def Transept_DivOp : Transept_BinaryOp<"div", "Div", 14> { let summary = "Quotient; integers truncate towards zero, and a divisor of zero gives 0 at run time"; }
 def Transept_PowOp : Transept_BinaryOp<"pow", "Pow", 15> { let summary = "lhs to the power of rhs"; }
 def Transept_MinOp : Transept_BinaryOp<"min", "Min", 13> { let summary = "Smaller element; NaN wins"; }
 def Transept_MaxOp : Transept_BinaryOp<"max", "Max", 13> { let summary = "Larger element; NaN wins"; }
 def Transept_ModOp : Transept_BinaryOp<"mod", "Mod", 13> {
-  let summary = "Remainder: sign of the divisor, or of the dividend with `fmod`";
+  let summary = "Remainder: sign of the divisor, or of the dividend with `fmod`; of integers, a divisor of zero leaves the dividend";
   let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs, DefaultValuedAttr<I64Attr, "0">:$fmod);
 }
 def Transept_AndOp : Transept_BinaryOp<"and", "And", 7> { let summary = "Logical conjunction"; }
 def Transept_OrOp : Transept_BinaryOp<"or", "Or", 7> { let summary = "Logical disjunction"; }
 def Transept_XorOp : Transept_BinaryOp<"xor", "Xor", 7> { let summary = "Logical exclusive disjunction"; }
+def Transept_BitwiseAndOp : Transept_BinaryOp<"bitwise_and", "BitwiseAnd", 18> { let summary = "Conjunction of every bit of integers"; }
+def Transept_BitwiseOrOp : Transept_BinaryOp<"bitwise_or", "BitwiseOr", 18> { let summary = "Disjunction of every bit of integers"; }
+def Transept_BitwiseXorOp : Transept_BinaryOp<"bitwise_xor", "BitwiseXor", 18> { let summary = "Exclusive disjunction of every bit of integers"; }
+def Transept_BitShiftOp : Transept_BinaryOp<"bit_shift", "", 11> {
+  let summary = "lhs shifted by rhs bits to the left or to the right; zeros come in, also for shifts by the width and more";
+  let arguments = (ins AnyTensor:$lhs, AnyTensor:$rhs, UnitAttr:$right);
+}
 def Transept_EqualOp : Transept_CompareOp<"equal", "Equal", 19> { let summary = "lhs == rhs"; }
 def Transept_LessOp : Transept_CompareOp<"less", "Less", 13> { let summary = "lhs < rhs"; }
 def Transept_LessOrEqualOp : Transept_CompareOp<"less_or_equal", "LessOrEqual", 16> { let summary = "lhs <= rhs"; }
 def Transept_GreaterOp : Transept_CompareOp<"greater", "Greater", 13> { let summary = "lhs > rhs"; }
 def Transept_GreaterOrEqualOp : Transept_CompareOp<"greater_or_equal", "GreaterOrEqual", 16> { let summary = "lhs >= rhs"; }
-def Transept_WhereOp : Transept_PureOp<"where", "Where", 16, [Transept_Elementwise]> {
+def Transept_WhereOp : Transept_ElementwiseOp<"where", "Where", 16> {
   let summary = "Chooses element by element";
   let arguments = (ins AnyTensor:$condition, AnyTensor:$onTrue, AnyTensor:$onFalse);
   let results = (outs AnyTensor:$result);
@@ -174,8 +233,8 @@ def Transept_ReduceOp : Transept_PureOp<"reduce", "", 18> {
   let assemblyFormat = "$kind $input (`,` $axesValue^)? attr-dict `:` functional-type(operands, results)";
 }
 def Transept_ArgMaxOp : Transept_PureOp<"argmax", "ArgMax", 13> {
-  let summary = "Index of the largest element along `axis`, i64";
-  let arguments = (ins AnyTensor:$input, I64Attr:$axis, BoolAttr:$keepdims, BoolAttr:$selectLastIndex);
+  let summary = "Index of the largest (or smallest) element along `axis`, i64; the first NaN is both";
+  let arguments = (ins AnyTensor:$input, I64Attr:$axis, BoolAttr:$keepdims, BoolAttr:$selectLastIndex, UnitAttr:$smallest);
   let results = (outs AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` functional-type(operands, results)";
 }

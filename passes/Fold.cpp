@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/Fold.h"
+#include "ir/NarrowTypes.h"
 #include "mlir/IR/Iterators.h"
 #include "llvm/Support/MathExtras.h"
 #include <set>
@@ -103,7 +104,7 @@ bool fold(Operation *op, const FoldOptions &options) {
   OpBuilder builder(op);
   for (auto [result, value] : llvm::zip_equal(op->getResults(), results)) {
     Value constant;
-    if (value.numElements() <= options.maxWrittenElements) {
+    if (value.numElements() <= options.maxWrittenElements && !isNarrow(value.elementType())) {
       constant = builder.create<ConstantOp>(op->getLoc(), result.getType(), value.toElements());
     } else {
       std::string key = WeightStore::of(op->getContext()).add(value.getType(), value.bytes());

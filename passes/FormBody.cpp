@@ -9,13 +9,15 @@ using namespace mlir;
 using namespace mlir::transept;
 
 Type transept::scalarType(Type elementType) {
+  if (isNarrow(elementType))
+    return IntegerType::get(elementType.getContext(), 8);
   if (auto integer = dyn_cast<IntegerType>(elementType))
     return IntegerType::get(elementType.getContext(), integer.getWidth());
   return elementType;
 }
 
 Type transept::computeType(Type elementType) {
-  if (elementType.isF16() || elementType.isBF16())
+  if (elementType.isF16() || elementType.isBF16() || narrowFormat(elementType))
     return Float32Type::get(elementType.getContext());
   return scalarType(elementType);
 }
@@ -80,12 +82,21 @@ Value Body::load(Value source, ValueRange indices) {
   return create<kernel::LoadOp>(scalarType(kernel::elementTypeOf(source.getType())), source, indices);
 }
 
-Value Body::widen(Value scalar) {
+Value Body::loadWide(Value source, ValueRange indices) {
+  return widen(load(source, indices), kernel::elementTypeOf(source.getType()));
+}
+
+Value Body::widen(Value scalar, Type elementType) {
+  if (narrowFormat(elementType))
+    return decode(scalar, elementType);
   Type wide = computeType(scalar.getType());
   return wide == scalar.getType() ? scalar : create<arith::ExtFOp>(wide, scalar);
 }
 
 Value Body::narrow(Value scalar, Type elementType) {
+  // What was rounded already stays as it is, infinities too.
+  if (narrowFormat(elementType))
+    return encode(scalar, elementType, /*saturate=*/false);
   Type type = scalarType(elementType);
   return type == scalar.getType() ? scalar : create<arith::TruncFOp>(type, scalar);
 }
@@ -154,6 +165,19 @@ Value Body::fromIndex(Value index, Type elementType) {
   return convert(create<arith::IndexCastOp>(i64, index), i64, elementType);
 }
 
+/// The low bits of an integer as an element of a type below a byte.
+Value Body::wrapNarrow(Value integer, Type to) {
+  if (integer.getType().getIntOrFloatBitWidth() < 8)
+    integer = create<arith::ExtUIOp>(getI8Type(), integer);
+  else if (integer.getType().getIntOrFloatBitWidth() > 8)
+    integer = create<arith::TruncIOp>(getI8Type(), integer);
+  const unsigned width = to.getIntOrFloatBitWidth();
+  if (to.isUnsignedInteger())
+    return create<arith::AndIOp>(integer, this->integer(getI8Type(), (1 << width) - 1));
+  Value shift = this->integer(getI8Type(), 8 - width);
+  return create<arith::ShRSIOp>(create<arith::ShLIOp>(integer, shift), shift);
+}
+
 Value Body::convert(Value scalar, Type from, Type to) {
   Type source = scalar.getType(), target = computeType(to);
   if (to.isInteger(1)) {
@@ -171,9 +195,11 @@ Value Body::convert(Value scalar, Type from, Type to) {
       wide = create<arith::ExtFOp>(target, scalar);
     else if (source.getIntOrFloatBitWidth() > target.getIntOrFloatBitWidth())
       wide = create<arith::TruncFOp>(target, scalar);
-    // A value held in f32 that stands for a 16-bit float has been rounded to it.
-    return widen(narrow(wide, to));
+    // A value held in f32 that stands for a shorter float has been rounded to it.
+    return widen(narrow(wide, to), to);
   }
+  if (isNarrow(to))
+    return wrapNarrow(isa<FloatType>(source) ? create<arith::FPToSIOp>(getI32Type(), scalar).getResult() : scalar, to);
   if (isa<FloatType>(source))
     return to.isUnsignedInteger() ? create<arith::FPToUIOp>(target, scalar).getResult()
                                   : create<arith::FPToSIOp>(target, scalar).getResult();

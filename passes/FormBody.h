@@ -1,14 +1,16 @@
 //===- FormBody.h - scalar code of kernel bodies -----------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Scalars are signless or float; whether an integer is unsigned is known from the tensor's element type. 16-bit floats
-// are computed in f32: they are widened after a load and rounded before a store. Every target gives three arith ops the
-// meaning of the graph's: float to integer saturates (NaN gives 0), x / 0 = 0 and x mod 0 = x for integers.
+// Scalars are signless or float; whether an integer is unsigned is known from the tensor's element type. Floats of 16
+// bits and less are computed in f32: they are widened after a load and rounded before a store. Kernels know no element
+// below a byte and no 8-bit float: those are i8, converted by what is written here. Every target gives three arith ops
+// the meaning of the graph's: float to integer saturates (NaN gives 0), x / 0 = 0 and x mod 0 = x for integers.
 
 #ifndef TRANSEPT_PASSES_FORMBODY_H
 #define TRANSEPT_PASSES_FORMBODY_H
 
 #include "ir/Kernel.h"
+#include "ir/NarrowTypes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -41,10 +43,14 @@ public:
 
   /// The element in its scalar type, resp. widened to its compute type.
   Value load(Value source, ValueRange indices);
-  Value loadWide(Value source, ValueRange indices) { return widen(load(source, indices)); }
-  Value widen(Value scalar);
+  Value loadWide(Value source, ValueRange indices);
+  Value widen(Value scalar, Type elementType);
   /// Rounds a value of the compute type to what an element of `elementType` holds.
   Value narrow(Value scalar, Type elementType);
+  /// The same for a narrow float, from f32 or f64: its code.
+  Value encode(Value scalar, Type elementType, bool saturate = true, NarrowRounding rounding = NarrowRounding::Nearest);
+  /// f32 of the code of a narrow float.
+  Value decode(Value code, Type elementType);
 
   /// Writes a value of the compute type to an output of a kernel.serial.
   void store(Value value, Value target, ValueRange indices);
@@ -69,6 +75,7 @@ public:
   Value fromIndex(Value index, Type elementType);
   /// An element of type `from`, in its compute type, as an element of type `to` in its compute type.
   Value convert(Value scalar, Type from, Type to);
+  Value wrapNarrow(Value integer, Type to);
 
   using LoopStep = function_ref<SmallVector<Value>(Body &, Value i, ValueRange carried)>;
   /// Runs `step` for i in [0, size) with carried values and returns the last ones.

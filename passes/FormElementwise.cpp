@@ -51,6 +51,8 @@ private:
   Value relu();
   Value gelu(StringRef approximate);
   Value divide();
+  Value shift(bool right);
+  Value cast(CastOp op);
   Value modulo(bool fmod);
   Value power(std::optional<double> exponent);
   Value integerPower();
@@ -102,6 +104,28 @@ Value ScalarCode::divide() {
   if (isFloat)
     return b.create<arith::DivFOp>(x, y);
   return isUnsigned ? b.create<arith::DivUIOp>(x, y).getResult() : b.create<arith::DivSIOp>(x, y).getResult();
+}
+
+/// Shifts by the width and more are none to a processor.
+Value ScalarCode::shift(bool right) {
+  unsigned width = x.getType().getIntOrFloatBitWidth();
+  Value all = b.integer(x.getType(), width), zero = b.integer(x.getType(), 0);
+  Value within = b.less(y, all, /*isUnsigned=*/true);
+  Value count = b.select(within, y, zero);
+  Value shifted =
+      right ? b.create<arith::ShRUIOp>(x, count).getResult() : b.create<arith::ShLIOp>(x, count).getResult();
+  return b.select(within, shifted, zero);
+}
+
+Value ScalarCode::cast(CastOp op) {
+  Type to = op.getTo();
+  if (!narrowFormat(to))
+    return b.convert(x, type, to);
+  NarrowRounding rounding = op.getRound() == "up"     ? NarrowRounding::Up
+                            : op.getRound() == "down" ? NarrowRounding::Down
+                                                      : NarrowRounding::Nearest;
+  Value wide = isFloat ? x : b.convert(x, type, b.getF64Type());
+  return b.decode(b.encode(wide, to, op.getSaturate(), rounding), to);
 }
 
 Value ScalarCode::modulo(bool fmod) {
@@ -164,8 +188,18 @@ Value ScalarCode::unary(Operation *op) {
       .Case([&](ReciprocalOp) { return b.create<arith::DivFOp>(number(1), x); })
       .Case([&](ExpOp) { return b.create<math::ExpOp>(x); })
       .Case([&](LogOp) { return b.create<math::LogOp>(x); })
+      .Case([&](Log1pOp) { return b.create<math::Log1pOp>(x); })
       .Case([&](SinOp) { return b.create<math::SinOp>(x); })
       .Case([&](CosOp) { return b.create<math::CosOp>(x); })
+      .Case([&](TanOp) { return b.create<math::TanOp>(x); })
+      .Case([&](AsinOp) { return b.create<math::AsinOp>(x); })
+      .Case([&](AcosOp) { return b.create<math::AcosOp>(x); })
+      .Case([&](AtanOp) { return b.create<math::AtanOp>(x); })
+      .Case([&](SinhOp) { return b.create<math::SinhOp>(x); })
+      .Case([&](CoshOp) { return b.create<math::CoshOp>(x); })
+      .Case([&](AsinhOp) { return b.create<math::AsinhOp>(x); })
+      .Case([&](AcoshOp) { return b.create<math::AcoshOp>(x); })
+      .Case([&](AtanhOp) { return b.create<math::AtanhOp>(x); })
       .Case([&](ErfOp) { return b.create<math::ErfOp>(x); })
       .Case([&](TanhOp) { return b.create<math::TanhOp>(x); })
       .Case([&](SigmoidOp) { return sigmoid(x); })
@@ -175,9 +209,10 @@ Value ScalarCode::unary(Operation *op) {
       .Case([&](CeilOp) { return b.create<math::CeilOp>(x); })
       .Case([&](RoundOp) { return b.create<math::RoundEvenOp>(x); })
       .Case([&](NotOp) { return b.create<arith::XOrIOp>(x, b.boolean(true)); })
+      .Case([&](BitwiseNotOp) { return b.create<arith::XOrIOp>(x, b.integer(x.getType(), -1)); })
       .Case([&](IsNaNOp) { return b.create<arith::CmpFOp>(arith::CmpFPredicate::UNO, x, x); })
       .Case([&](GeluOp gelu) { return this->gelu(gelu.getApproximate()); })
-      .Case([&](CastOp cast) { return b.convert(x, type, cast.getTo()); })
+      .Case([&](CastOp op) { return cast(op); })
       .Default([](Operation *) { return Value(); });
 }
 
@@ -194,6 +229,10 @@ Value ScalarCode::binary(Operation *op) {
       .Case([&](AndOp) { return b.create<arith::AndIOp>(x, y); })
       .Case([&](OrOp) { return b.create<arith::OrIOp>(x, y); })
       .Case([&](XorOp) { return b.create<arith::XOrIOp>(x, y); })
+      .Case([&](BitwiseAndOp) { return b.create<arith::AndIOp>(x, y); })
+      .Case([&](BitwiseOrOp) { return b.create<arith::OrIOp>(x, y); })
+      .Case([&](BitwiseXorOp) { return b.create<arith::XOrIOp>(x, y); })
+      .Case([&](BitShiftOp op) { return shift(op.getRight()); })
       .Case([&](EqualOp) { return b.equal(x, y); })
       .Case([&](LessOp) { return b.less(x, y, isUnsigned); })
       .Case([&](LessOrEqualOp) { return b.lessOrEqual(x, y, isUnsigned); })
@@ -206,15 +245,38 @@ Value ScalarCode::binary(Operation *op) {
 bool acceptsType(Operation *op, Type type) {
   if (isa<NotOp, AndOp, OrOp, XorOp>(op))
     return type.isInteger(1);
-  if (isa<SqrtOp, ReciprocalOp, ExpOp, LogOp, SinOp, CosOp, ErfOp, TanhOp, SigmoidOp, SiluOp, FloorOp, CeilOp, RoundOp,
-          IsNaNOp, GeluOp>(op))
+  // Their results would have to be cut to the few bits of the type.
+  if (isNarrow(type) && isa<IntegerType>(type))
+    return isa<CastOp, EqualOp, LessOp, LessOrEqualOp, GreaterOp, GreaterOrEqualOp, MinOp, MaxOp>(op);
+  if (isa<BitwiseNotOp, BitwiseAndOp, BitwiseOrOp, BitwiseXorOp, BitShiftOp>(op))
+    return isa<IntegerType>(type) && !type.isInteger(1);
+  if (op->hasTrait<transept::FloatsOnly>())
     return isa<FloatType>(type);
   return true;
+}
+
+/// Bits are taken as they are stored: nothing is widened.
+LogicalResult formBitCast(FormContext &f, BitCastOp op) {
+  Type to = op.getTo(), scalar = scalarType(to);
+  Value input = f.tensor(op.getInput());
+  f.define(op, f.map(op.getLoc(), graphDims(op), {input}, to, [&](Body &b, ValueRange at, ValueRange sources) {
+    Value bits = b.load(sources[0], at);
+    if (bits.getType().isInteger(1) && !scalar.isInteger(1))
+      bits = b.create<arith::ExtUIOp>(b.getI8Type(), bits);
+    else if (scalar.isInteger(1) && !bits.getType().isInteger(1))
+      bits = b.different(bits, b.integer(bits.getType(), 0));
+    else if (bits.getType() != scalar)
+      bits = b.create<arith::BitcastOp>(scalar, bits);
+    return b.widen(bits, to);
+  }));
+  return success();
 }
 
 } // namespace
 
 LogicalResult transept::formElementwise(FormContext &f, Operation *op) {
+  if (auto bitCast = dyn_cast<BitCastOp>(op))
+    return formBitCast(f, bitCast);
   Value graphResult = op->getResult(0);
   SmallVector<DimAttr> domain = graphDims(graphResult);
   SmallVector<Value> inputs;

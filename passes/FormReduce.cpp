@@ -171,7 +171,8 @@ LogicalResult transept::form(FormContext &f, ReduceOp op) {
   SmallVector<int64_t> axes = axesOf(op, dims.size());
   Reduction reduction{op.getKind(), graphElementType(op)};
   bool needsFloat = llvm::is_contained({ReduceKind::L2, ReduceKind::LogSum, ReduceKind::LogSumExp}, reduction.kind);
-  if ((needsFloat && !reduction.isFloat()) || reduction.type.isInteger(1))
+  bool ofBooleans = reduction.kind == ReduceKind::Max || reduction.kind == ReduceKind::Min;
+  if ((needsFloat && !reduction.isFloat()) || (reduction.type.isInteger(1) && !ofBooleans))
     return emitUnsupported(op) << "has elements of type " << reduction.type;
 
   bool useRows = areInnermost(axes, dims.size()) && reduction.scalar().isF32();
@@ -216,7 +217,7 @@ LogicalResult transept::form(FormContext &f, ArgMaxOp op) {
   SmallVector<DimAttr> dims(shapeOf(input).getDims());
   size_t axis = axisFromFront(op.getAxis(), dims.size());
   Type type = graphElementType(op.getInput()), index = graphElementType(op);
-  Reduction best{ReduceKind::Max, type};
+  Reduction best{op.getSmallest() ? ReduceKind::Min : ReduceKind::Max, type};
   f.define(op, f.map(op.getLoc(), graphDims(op), {input}, index, [&](Body &b, ValueRange at, ValueRange sources) {
     SmallVector<Value> read(at.take_front(axis));
     read.push_back(b.index(0));
@@ -226,10 +227,11 @@ LogicalResult transept::form(FormContext &f, ArgMaxOp op) {
                   [&](Body &inner, Value i, ValueRange carried) -> SmallVector<Value> {
                     read[axis] = i;
                     Value x = inner.loadWide(sources[0], read);
-                    Value better = op.getSelectLastIndex() ? inner.lessOrEqual(carried[0], x, isUnsigned(type))
-                                                           : inner.less(carried[0], x, isUnsigned(type));
+                    Value low = op.getSmallest() ? x : carried[0], high = op.getSmallest() ? carried[0] : x;
+                    Value better = op.getSelectLastIndex() ? inner.lessOrEqual(low, high, isUnsigned(type))
+                                                           : inner.less(low, high, isUnsigned(type));
                     if (best.isFloat()) {
-                      // The first NaN is the largest and stays.
+                      // The first NaN is the largest and the smallest, and stays.
                       Value isNaN = inner.different(x, x), wasNaN = inner.different(carried[0], carried[0]);
                       Value isFirstNaN = inner.both(isNaN, inner.equal(carried[0], carried[0]));
                       better =

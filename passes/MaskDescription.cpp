@@ -141,7 +141,7 @@ static Value keyMaskOf(OpBuilder &builder, Location loc, const Elem *condition, 
       return load->tensor;
     Value asBool = load->tensor;
     if (!type.getElementType().isInteger(1))
-      asBool = builder.create<CastOp>(loc, boolType, asBool, TypeAttr::get(builder.getI1Type()));
+      asBool = builder.create<CastOp>(loc, boolType, asBool, builder.getI1Type());
     return builder.create<NotOp>(loc, boolType, asBool);
   }
   if (!visibleIfTrue && condition->operands[1]->number == 0)

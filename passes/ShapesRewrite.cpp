@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "ir/InferSlice.h"
+#include "ir/NarrowTypes.h"
 #include "mlir/IR/Iterators.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Shapes.h"
@@ -75,7 +76,7 @@ private:
     if (!type || !type.hasStaticShape())
       return false;
     if (known.constant) {
-      if (known.constant.numElements() > maxContentElements)
+      if (known.constant.numElements() > maxContentElements || isNarrow(type.getElementType()))
         return false;
       replace(op, builder.create<ConstantOp>(op->getLoc(), type, known.constant.toElements()));
       return true;

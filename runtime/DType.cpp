@@ -7,6 +7,16 @@ int64_t dtypeSize(DType type) {
   case program::I8:
   case program::U8:
   case program::BOOL:
+  case program::F8E4M3FN:
+  case program::F8E4M3FNUZ:
+  case program::F8E5M2:
+  case program::F8E5M2FNUZ:
+  case program::F8E8M0:
+  case program::F4E2M1:
+  case program::I4:
+  case program::U4:
+  case program::I2:
+  case program::U2:
     return 1;
   case program::F16:
   case program::BF16:
@@ -54,6 +64,26 @@ const char *dtypeName(DType type) {
     return "u64";
   case program::BOOL:
     return "bool";
+  case program::F8E4M3FN:
+    return "f8e4m3fn";
+  case program::F8E4M3FNUZ:
+    return "f8e4m3fnuz";
+  case program::F8E5M2:
+    return "f8e5m2";
+  case program::F8E5M2FNUZ:
+    return "f8e5m2fnuz";
+  case program::F8E8M0:
+    return "f8e8m0";
+  case program::F4E2M1:
+    return "f4e2m1";
+  case program::I4:
+    return "i4";
+  case program::U4:
+    return "u4";
+  case program::I2:
+    return "i2";
+  case program::U2:
+    return "u2";
   default:
     return "none";
   }

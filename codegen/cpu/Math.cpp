@@ -198,8 +198,17 @@ Value cpu::emitSin(Emitter &e, Value x) {
 Value cpu::emitCos(Emitter &e, Value x) { return sineOf(reduceByQuarterTurns({e, x}), 1).v; }
 Value cpu::emitTan(Emitter &e, Value x) { return (Num{e, emitSin(e, x)} / Num{e, emitCos(e, x)}).v; }
 
-/// atan of |x| <= 1.
+/// atan of |x| <= 1. In f64, the angle is halved twice before its series is summed.
 static Num atanSmall(Num x) {
+  if (x.isDouble()) {
+    for (int halving = 0; halving < 2; ++halving)
+      x = x / (squareRoot(fma(x, x, x.like(1.0))) + 1.0);
+    SmallVector<double> series;
+    for (int n = 1; n < 12; ++n)
+      series.push_back((n % 2 ? -1.0 : 1.0) / (2 * n + 1));
+    Num square = x * x;
+    return fma(polynomial(square, series) * square, x, x) * 4.0;
+  }
   Num square = x * x;
   return fma(polynomial(square, atan32) * square, x, x);
 }
@@ -226,6 +235,8 @@ Value cpu::emitAtan2(Emitter &e, Value yValue, Value xValue) {
 
 Value cpu::emitAsin(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
+  if (x.isDouble())
+    return emitAtan(e, (x / squareRoot((1.0 - x) * (x + 1.0))).v);
   Num outer = magnitude > 0.5;
   Num half = (1.0 - magnitude) * 0.5;
   Num argument = select(outer, squareRoot(half), magnitude), square = argument * argument;
@@ -235,6 +246,8 @@ Value cpu::emitAsin(Emitter &e, Value value) {
 
 Value cpu::emitAcos(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
+  if (x.isDouble())
+    return (Num{e, emitAtan(e, squareRoot((1.0 - x) / (x + 1.0)).v)} * 2.0).v;
   Num half = (1.0 - magnitude) * 0.5;
   Num root = squareRoot(half);
   Num nearOne = fma(polynomial(half, asin32) * half, root, root) * 2.0;

@@ -51,6 +51,16 @@ Result<Array> readInput(const program::Entry &entry, const std::string &word) {
   return parseValue(name, value, buffer->dtype(), buffer->dims_size());
 }
 
+/// Files have no element types below a byte, and no short floats: bytes given for such an input are its codes.
+void adoptNarrowTypes(const program::Entry &entry, std::vector<Array> &arrays) {
+  for (Array &array : arrays) {
+    const program::Buffer *buffer = findInput(entry, array.name);
+    const bool isByte = array.dtype == program::I8 || array.dtype == program::U8;
+    if (buffer && isByte && buffer->dtype() > program::BOOL)
+      array.dtype = buffer->dtype();
+  }
+}
+
 Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const CallFlags &flags) {
   std::vector<Array> arrays;
   if (!flags.inputs.empty()) {
@@ -62,6 +72,7 @@ Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const CallF
     TRANSEPT_ASSIGN(Array array, readInput(entry, word));
     arrays.push_back(std::move(array));
   }
+  adoptNarrowTypes(entry, arrays);
   return arrays;
 }
 

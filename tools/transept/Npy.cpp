@@ -19,6 +19,26 @@ constexpr TypeName typeNames[] = {
     {"i4", program::I32}, {"i8", program::I64},  {"u1", program::U8},  {"u2", program::U16}, {"u4", program::U32},
     {"u8", program::U64}, {"b1", program::BOOL}, {"V2", program::BF16}};
 
+/// What stands for an element type that NumPy does not have: one byte of the same content.
+DType stored(DType dtype) {
+  switch (dtype) {
+  case program::I4:
+  case program::I2:
+    return program::I8;
+  case program::U4:
+  case program::U2:
+  case program::F8E4M3FN:
+  case program::F8E4M3FNUZ:
+  case program::F8E5M2:
+  case program::F8E5M2FNUZ:
+  case program::F8E8M0:
+  case program::F4E2M1:
+    return program::U8;
+  default:
+    return dtype;
+  }
+}
+
 /// What the header says.
 struct Header {
   std::string descr;
@@ -191,7 +211,7 @@ Result<Array> parseNpy(Span<const uint8_t> bytes) {
 std::string npyHeader(DType dtype, Span<const int64_t> dims) {
   std::string descr;
   for (const TypeName &type : typeNames)
-    if (type.dtype == dtype)
+    if (type.dtype == stored(dtype))
       descr = (dtypeSize(dtype) == 1 || dtype == program::BF16 ? "|" : "<") + std::string(type.name);
   std::string text = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (";
   for (int64_t dim : dims)

@@ -56,10 +56,23 @@ template <typename T> bool append(std::vector<uint8_t> &data, T element) {
   return true;
 }
 
+bool inRange(const json &value, int64_t low, int64_t high) {
+  return value.is_number_integer() && value.get<double>() >= static_cast<double>(low) &&
+         value.get<double>() <= static_cast<double>(high);
+}
+
 bool appendElement(std::vector<uint8_t> &data, const json &value, DType dtype) {
   switch (dtype) {
   case program::I8:
     return appendInteger<int8_t>(data, value);
+  case program::I4:
+    return inRange(value, -8, 7) && appendInteger<int8_t>(data, value);
+  case program::U4:
+    return inRange(value, 0, 15) && appendInteger<uint8_t>(data, value);
+  case program::I2:
+    return inRange(value, -2, 1) && appendInteger<int8_t>(data, value);
+  case program::U2:
+    return inRange(value, 0, 3) && appendInteger<uint8_t>(data, value);
   case program::I16:
     return appendInteger<int16_t>(data, value);
   case program::I32:

@@ -55,7 +55,18 @@ typedef enum transept_dtype {
   TRANSEPT_U16 = 10,
   TRANSEPT_U32 = 11,
   TRANSEPT_U64 = 12,
-  TRANSEPT_BOOL = 13 /* one byte, 0 or 1 */
+  TRANSEPT_BOOL = 13, /* one byte, 0 or 1 */
+  /* One byte per element: the code of a float in the low bits, an integer extended by its sign. */
+  TRANSEPT_F8E4M3FN = 14,
+  TRANSEPT_F8E4M3FNUZ = 15,
+  TRANSEPT_F8E5M2 = 16,
+  TRANSEPT_F8E5M2FNUZ = 17,
+  TRANSEPT_F8E8M0 = 18,
+  TRANSEPT_F4E2M1 = 19,
+  TRANSEPT_I4 = 20,
+  TRANSEPT_U4 = 21,
+  TRANSEPT_I2 = 22,
+  TRANSEPT_U2 = 23
 } transept_dtype;
 
 /* Why a call failed. On the caller's stack; set struct_size before the call. */

@@ -86,10 +86,6 @@ public:
 private:
   size_t elementBytes() const {
     switch (tensor_.dtype) {
-    case TRANSEPT_I8:
-    case TRANSEPT_U8:
-    case TRANSEPT_BOOL:
-      return 1;
     case TRANSEPT_F16:
     case TRANSEPT_BF16:
     case TRANSEPT_I16:
@@ -99,8 +95,12 @@ private:
     case TRANSEPT_I64:
     case TRANSEPT_U64:
       return 8;
-    default:
+    case TRANSEPT_F32:
+    case TRANSEPT_I32:
+    case TRANSEPT_U32:
       return 4;
+    default:
+      return 1;
     }
   }
   transept_tensor tensor_;

@@ -133,6 +133,16 @@ TEST(HostMath, IsCloseToTheNearestDouble) {
   EXPECT_LE(worstError("cos", [](double x, double) { return math::cos(x); }), 1);
   EXPECT_LE(worstError("tanh", [](double x, double) { return math::tanh(x); }), 2);
   EXPECT_LE(worstError("erf", [](double x, double) { return math::erf(x); }), 2);
+  EXPECT_LE(worstError("tan", [](double x, double) { return math::tan(x); }), 3);
+  EXPECT_LE(worstError("log1p", [](double x, double) { return math::log1p(x); }), 2);
+  EXPECT_LE(worstError("asin", [](double x, double) { return math::asin(x); }), 4);
+  EXPECT_LE(worstError("acos", [](double x, double) { return math::acos(x); }), 4);
+  EXPECT_LE(worstError("atan", [](double x, double) { return math::atan(x); }), 4);
+  EXPECT_LE(worstError("sinh", [](double x, double) { return math::sinh(x); }), 4);
+  EXPECT_LE(worstError("cosh", [](double x, double) { return math::cosh(x); }), 4);
+  EXPECT_LE(worstError("asinh", [](double x, double) { return math::asinh(x); }), 4);
+  EXPECT_LE(worstError("acosh", [](double x, double) { return math::acosh(x); }), 4);
+  EXPECT_LE(worstError("atanh", [](double x, double) { return math::atanh(x); }), 4);
   EXPECT_EQ(worstError("pow", [](double x, double y) { return math::pow(x, y); }), 0);
 }
 

@@ -2,6 +2,7 @@
 #include "codegen/Codegen.h"
 #include "codegen/Pack.h"
 #include "ir/Interpreter.h"
+#include "ir/NarrowTypes.h"
 #include "ir/Transept.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -114,42 +115,45 @@ std::string Program::compile() {
   return runtime::writeArtifact(artifact, sections).message();
 }
 
+/// Element types by their text.
+static const std::map<std::string, DType> &elementTypes() {
+  static const std::map<std::string, DType> names = {{"f32", DType::F32},
+                                                     {"f64", DType::F64},
+                                                     {"f16", DType::F16},
+                                                     {"bf16", DType::BF16},
+                                                     {"i8", DType::I8},
+                                                     {"i16", DType::I16},
+                                                     {"i32", DType::I32},
+                                                     {"i64", DType::I64},
+                                                     {"ui8", DType::U8},
+                                                     {"ui16", DType::U16},
+                                                     {"ui32", DType::U32},
+                                                     {"ui64", DType::U64},
+                                                     {"i1", DType::BOOL},
+                                                     {"f8E4M3FN", DType::F8E4M3FN},
+                                                     {"f8E4M3FNUZ", DType::F8E4M3FNUZ},
+                                                     {"f8E5M2", DType::F8E5M2},
+                                                     {"f8E5M2FNUZ", DType::F8E5M2FNUZ},
+                                                     {"!transept.f8e8m0", DType::F8E8M0},
+                                                     {"!transept.f4e2m1", DType::F4E2M1},
+                                                     {"i4", DType::I4},
+                                                     {"ui4", DType::U4},
+                                                     {"i2", DType::I2},
+                                                     {"ui2", DType::U2}};
+  return names;
+}
+
 static DType dtypeOf(Type type) {
   std::string name;
   llvm::raw_string_ostream(name) << type;
-  static const std::map<std::string, DType> names = {
-      {"f32", DType::F32},  {"f64", DType::F64},  {"f16", DType::F16}, {"bf16", DType::BF16}, {"i8", DType::I8},
-      {"i16", DType::I16},  {"i32", DType::I32},  {"i64", DType::I64}, {"ui8", DType::U8},    {"ui16", DType::U16},
-      {"ui32", DType::U32}, {"ui64", DType::U64}, {"i1", DType::BOOL}};
-  return names.at(name);
+  return elementTypes().at(name);
 }
 
 static Type typeOf(MLIRContext *context, DType dtype) {
-  Builder b(context);
-  switch (dtype) {
-  case DType::F32:
-    return b.getF32Type();
-  case DType::F64:
-    return b.getF64Type();
-  case DType::F16:
-    return b.getF16Type();
-  case DType::BF16:
-    return b.getBF16Type();
-  case DType::I8:
-    return b.getI8Type();
-  case DType::I16:
-    return b.getI16Type();
-  case DType::I32:
-    return b.getI32Type();
-  case DType::I64:
-    return b.getI64Type();
-  case DType::BOOL:
-    return b.getI1Type();
-  case DType::U8:
-    return b.getIntegerType(8, false);
-  default:
-    return b.getIntegerType(64, false);
-  }
+  for (const auto &[name, candidate] : elementTypes())
+    if (candidate == dtype)
+      return parseType(name, context);
+  return {};
 }
 
 Tensors Program::run(const Tensors &inputs, int threads) {
@@ -231,6 +235,10 @@ void expectSame(const std::string &text, const std::function<Tensors(Program &)>
   for (auto [want, got] : llvm::zip(expected, results)) {
     ASSERT_EQ(want.shape(), got.shape());
     ASSERT_EQ(want.elementType(), got.elementType());
+    if (isNarrow(want.elementType())) {
+      ASSERT_EQ(want.bytes().vec(), got.bytes().vec());
+      continue;
+    }
     for (int64_t i = 0; i < want.numElements(); ++i) {
       if (!isa<FloatType>(want.elementType())) {
         ASSERT_EQ(want.getInt(i), got.getInt(i)) << "element " << i;

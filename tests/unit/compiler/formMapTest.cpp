@@ -1,8 +1,10 @@
 // Ops that become maps, against the interpreter.
 #include "tests/unit/compiler/formHarness.h"
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace form_test;
+using mlir::transept::HostTensor;
 
 namespace {
 
@@ -23,8 +25,9 @@ std::string oneOp(const std::string &op, const std::vector<std::string> &types, 
 }
 
 TEST(FormMap, UnaryFloats) {
-  for (std::string op : {"neg", "abs", "sign", "sqrt", "reciprocal", "exp", "log", "sin", "cos", "erf", "tanh",
-                         "sigmoid", "relu", "silu", "floor", "ceil", "round", "gelu"}) {
+  for (std::string op : {"neg",  "abs",     "sign", "sqrt", "reciprocal", "exp",   "log",   "sin",  "cos", "erf",
+                         "tanh", "sigmoid", "relu", "silu", "floor",      "ceil",  "round", "gelu", "tan", "asin",
+                         "acos", "atan",    "sinh", "cosh", "asinh",      "acosh", "atanh", "log1p"}) {
     SCOPED_TRACE(op);
     expectSame(oneOp(op, {"tensor<3x37xf32>"}, "tensor<3x37xf32>"), {"tensor<3x37xf32>"}, 1e-5);
   }
@@ -49,6 +52,33 @@ TEST(FormMap, IntegersTruncateAndWrap) {
     expectSame(oneOp(op, {"tensor<6xi32>", "tensor<6xi32>"}, "tensor<6xi32>"), inputs);
   }
   expectSame(oneOp("mod", {"tensor<6xi32>", "tensor<6xi32>"}, "tensor<6xi32>", "{fmod = 1 : i64}"), inputs);
+}
+
+TEST(FormMap, InverseFunctionsInDoublePrecision) {
+  for (std::string op : {"tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "log1p"}) {
+    SCOPED_TRACE(op);
+    expectSame(oneOp(op, {"tensor<3x37xf64>"}, "tensor<3x37xf64>"), {"tensor<3x37xf64>"}, 1e-12);
+  }
+}
+
+TEST(FormMap, Bits) {
+  for (std::string element : {"i8", "i32", "ui8", "ui16", "ui64"}) {
+    std::string type = "tensor<3x20x" + element + ">";
+    auto inputs = [&](Program &p) { return Tensors{p.random(type, 1, 120), p.random(type, 2, 70)}; };
+    for (std::string op : {"bitwise_and", "bitwise_or", "bitwise_xor", "bit_shift"}) {
+      SCOPED_TRACE(op + " " + element);
+      expectSame(oneOp(op, {type, type}, type), inputs);
+    }
+    expectSame(oneOp("bit_shift", {type, type}, type, "{right}"), inputs);
+    expectSame(oneOp("bitwise_not", {type}, type), [&](Program &p) { return Tensors{p.random(type, 1, 120)}; });
+  }
+  const char *casts[][2] = {{"f32", "i32"}, {"i64", "f64"}, {"ui16", "f16"}, {"i8", "ui8"}, {"i1", "ui8"}};
+  for (auto [from, to] : casts) {
+    std::string input = std::string("tensor<3x20x") + from + ">", result = std::string("tensor<3x20x") + to + ">";
+    expectSame(oneOp("bit_cast", {input}, result, std::string("{to = ") + to + "}"), [&, from = from](Program &p) {
+      return Tensors{p.random(input, 1, from == std::string("i1") ? 2 : 100)};
+    });
+  }
 }
 
 TEST(FormMap, PowersOfIntegersAndFloats) {
@@ -97,6 +127,49 @@ TEST(FormMap, Casts) {
       std::string input = "tensor<3x20x" + from + ">", result = "tensor<3x20x" + to + ">";
       expectSame(oneOp("cast", {input}, result, "{to = " + to + "}"),
                  [&](Program &p) { return Tensors{p.random(input, 1, from == "i1" ? 2 : 100)}; });
+    }
+}
+
+/// Every code of an element type below a byte, or of 8-bit floats.
+HostTensor allCodes(Program &p, const std::string &type) {
+  HostTensor tensor = p.random(type, 1, 1);
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    tensor.data()[i] = static_cast<char>(i);
+  return tensor;
+}
+
+TEST(FormMap, NarrowFloatsAreDecodedAndCoded) {
+  std::vector<double> values = {INFINITY, -INFINITY, NAN, -0.0, 1e-45, 3e38,  1e30, -1e30,
+                                448,      449,       463, 465,  57344, 61440, 6,    7};
+  for (int exponent = -20; exponent < 18; ++exponent)
+    for (double mantissa : {1.0, 1.0625, 1.125, 1.1875, 1.25, 1.3, 1.374, 1.376, 1.625, 1.75, 1.874, 1.9375, -1.4375})
+      values.push_back(std::ldexp(mantissa, exponent));
+  std::string count = std::to_string(values.size()), input = "tensor<" + count + "xf32>";
+  for (std::string to : {"f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "!transept.f4e2m1", "!transept.f8e8m0"}) {
+    SCOPED_TRACE(to);
+    std::string codes = to == "!transept.f4e2m1" ? "16" : "256";
+    expectSame(oneOp("cast", {"tensor<" + codes + "x" + to + ">"}, "tensor<" + codes + "xf32>", "{to = f32}"),
+               [&](Program &p) { return Tensors{allCodes(p, "tensor<" + codes + "x" + to + ">")}; });
+    for (std::string attributes : {"", ", saturate = false", ", round = \"up\"", ", round = \"down\""})
+      expectSame(oneOp("cast", {input}, "tensor<" + count + "x" + to + ">", "{to = " + to + attributes + "}"),
+                 [&](Program &p) {
+                   HostTensor tensor = p.random(input, 1);
+                   for (auto [i, value] : llvm::enumerate(values))
+                     tensor.setDouble(i, value);
+                   return Tensors{tensor};
+                 });
+  }
+}
+
+TEST(FormMap, IntegersBelowAByteWrap) {
+  for (std::string to : {"i4", "ui4", "i2", "ui2"})
+    for (std::string from : {"f32", "i8", "i64", "ui8"}) {
+      SCOPED_TRACE(from + " to " + to);
+      std::string input = "tensor<40x" + from + ">", narrow = "tensor<40x" + to + ">";
+      auto inputs = [&](Program &p) { return Tensors{p.random(input, 1, 100)}; };
+      expectSame(oneOp("cast", {input}, narrow, "{to = " + to + "}"), inputs);
+      expectSame(oneOp("cast", {narrow}, input, "{to = " + from + "}"),
+                 [&](Program &p) { return Tensors{p.random(narrow, 1, 16)}; });
     }
 }
 
@@ -217,11 +290,29 @@ TEST(FormMap, ArgMaxAndRunningSums) {
     expectSame(oneOp("argmax", {"tensor<4x9x3xi32>"}, "tensor<4x3xi64>",
                      "{axis = 1 : i64, keepdims = false, selectLastIndex = " + last + "}"),
                {"tensor<4x9x3xi32>"});
+  for (std::string last : {"true", "false"})
+    expectSame(oneOp("argmax", {"tensor<4x9x3xui8>"}, "tensor<4x3xi64>",
+                     "{axis = 1 : i64, keepdims = false, selectLastIndex = " + last + ", smallest}"),
+               {"tensor<4x9x3xui8>"});
   for (std::string exclusive : {"true", "false"})
     for (std::string reverse : {"true", "false"})
       expectSame(oneOp("cumsum", {"tensor<4x9xf32>"}, "tensor<4x9xf32>",
                        "{axis = 1 : i64, exclusive = " + exclusive + ", reverse = " + reverse + "}"),
                  {"tensor<4x9xf32>"}, 1e-5);
+  expectSame(oneOp("cumsum", {"tensor<4x9xf32>"}, "tensor<4x9xf32>",
+                   "{axis = 0 : i64, exclusive = true, reverse = false, product}"),
+             {"tensor<4x9xf32>"}, 1e-5);
+}
+
+TEST(FormMap, AnAxisAndADiagonalThatAreInputs) {
+  for (int64_t axis : {0, 1, -1, -3})
+    expectSame(
+        oneOp("cumsum", {"tensor<4x5x6xf32>", "tensor<i32>"}, "tensor<4x5x6xf32>",
+              "{exclusive = false, reverse = true}"),
+        [&](Program &p) { return Tensors{p.random("tensor<4x5x6xf32>", 1), p.ints("tensor<i32>", {axis})}; }, 1e-5);
+  for (int64_t k : {int64_t(0), int64_t(2), int64_t(-3), INT64_MAX, INT64_MIN})
+    expectSame(oneOp("trilu", {"tensor<4x6xf32>", "tensor<i64>"}, "tensor<4x6xf32>", "{upper = false}"),
+               [&](Program &p) { return Tensors{p.random("tensor<4x6xf32>", 1), p.ints("tensor<i64>", {k})}; });
 }
 
 TEST(FormMap, ProductsOfTwoInputs) {

@@ -25,7 +25,9 @@ cases = []
 F32, F64, F16, BF16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
 NAMES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "i1", "int8": "i8",
          "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
-         "uint64": "ui64"}
+         "uint64": "ui64", "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2": "f8E5M2",
+         "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e8m0fnu": "!transept.f8e8m0", "float4_e2m1fn": "!transept.f4e2m1",
+         "int4": "i4", "uint4": "ui4", "int2": "i2", "uint2": "ui2"}
 nan, inf = float("nan"), float("inf")
 
 
@@ -42,6 +44,8 @@ def r(*shape, dtype=F32, scale=1.0):
 
 
 def hexed(array):
+    if array.dtype.name in ("int4", "int2"):  # extended by their sign
+        array = array.astype(np.int8)
     return array.tobytes().hex()
 
 
@@ -665,6 +669,103 @@ recurrent("gru", 2, 1, 3, activations=["Affine", "Softplus"], alpha=[0.5, None],
 for name, alpha in (("Relu", None), ("LeakyRelu", 0.1), ("ThresholdedRelu", 0.5), ("Elu", 0.7)):
     recurrent("rnn", 2, 2, 3, activations=[name], alpha=[alpha] if alpha else None)
 
+# --- Functions of one float: inverse and hyperbolic ones ------------------------------------------------------------------
+def within(low, high):
+    return lambda x: low <= x <= high
+
+
+unary = {
+    "tan": guarded(mp.tan, nan, nan, zero=0.0), "asin": guarded(mp.asin, nan, nan, within(-1, 1), 0.0),
+    "acos": guarded(mp.acos, nan, nan, within(-1, 1)), "atan": guarded(mp.atan, math.pi / 2, -math.pi / 2, zero=0.0),
+    "sinh": guarded(mp.sinh, inf, -inf, zero=0.0), "cosh": guarded(mp.cosh, inf, inf),
+    "asinh": guarded(mp.asinh, inf, -inf, zero=0.0), "acosh": guarded(mp.acosh, inf, nan, within(1, inf)),
+    "atanh": guarded(lambda x: mp.atanh(x) if abs(x) < 1 else mp.sign(x) * mp.inf, nan, nan, within(-1, 1), 0.0),
+    "log1p": guarded(lambda x: mp.log1p(x) if x > -1 else -mp.inf, inf, nan, within(-1, inf), 0.0),
+}
+for op, function in unary.items():
+    for dtype in (F32, F64, F16, BF16):
+        with np.errstate(all="ignore"):
+            x = np.concatenate([np.array(SPECIAL, dtype=F64).astype(dtype), r(7, dtype=dtype)]).reshape(3, -1)
+            case(op, [x], [rounded(function, x)], ulps=4 if dtype == F64 else 0)
+    for x in (r(dtype=F32), r(0, 3)):
+        case(op, [x], [rounded(function, x)])
+    case(op, [a([1, 2], np.int32)], [a([1, 2], np.int32)], error="not defined for elements of type 'i32'")
+
+# --- Bits -------------------------------------------------------------------------------------------------------------------
+INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+for dtype in INTEGERS:
+    info = np.iinfo(dtype)
+    x, y = a([info.max, info.min, 1, 85, 0], dtype), a([1, info.max, 3, 51, 77], dtype)
+    case("bitwise_not", [x], [np.bitwise_not(x)])
+    case("bitwise_and", [x[:, None], y], [np.bitwise_and(x[:, None], y)])
+    case("bitwise_or", [x, y], [np.bitwise_or(x, y)])
+    case("bitwise_xor", [x, y[:1]], [np.bitwise_xor(x, y[:1])])
+    if info.min == 0:
+        bits = info.bits
+        y = a([0, 1, bits - 1, bits, 200], dtype)
+        ints = [int(v) for v in x]
+        left = a([v << int(n) & info.max for v, n in zip(ints, y)], dtype)
+        right = a([v >> int(n) for v, n in zip(ints, y)], dtype)
+        case("bit_shift", [x, y], [left])
+        case("bit_shift", [x, y], [right], attrs="right")
+for x, dtype in ((r(2, 3), np.int32), (a([nan, -0.0, inf, 1.5], F64), np.int64), (a([1, -1], np.int32), F32),
+                 (a([1.5, -2], F16), np.uint16), (a([-1, 7], np.int8), np.uint8), (a([0, 1], bool), np.uint8),
+                 (a([0x3f80], np.uint16), BF16)):
+    case("bit_cast", [x], [x.view(dtype)], attrs=f"to = {NAMES[np.dtype(dtype).name]}")
+
+# --- Elements below a byte, and 8-bit floats ------------------------------------------------------------------------------
+NARROW = (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2, ml_dtypes.float8_e5m2fnuz,
+          ml_dtypes.float4_e2m1fn)
+for dtype in NARROW:
+    name, limit = NAMES[np.dtype(dtype).name], float(ml_dtypes.finfo(dtype).max)
+    codes = np.arange(16 if "f4" in name else 256, dtype=np.uint8).view(dtype)
+    case("cast", [codes], [codes.astype(F32)], attrs="to = f32")
+    case("cast", [codes], [codes.astype(F16)], attrs="to = f16")
+    finite = np.unique(codes.astype(F64)[np.isfinite(codes.astype(F64))])
+    middle = ((finite[1:] + finite[:-1]) / 2).astype(F32)
+    near = np.concatenate([middle, np.nextafter(middle, F32(inf)), np.nextafter(middle, F32(-inf)), r(20, scale=limit)])
+    edge = a([limit * 1.01, limit * 1.2, 1e30, inf, -inf, nan, -0.0, 1e-30])
+    x = np.concatenate([near, edge])
+    clipped = np.where(np.isnan(x), x, np.clip(x, F32(-limit), F32(limit)))
+    with np.errstate(all="ignore"):
+        expected = clipped.astype(dtype)
+        if "f4" in name:
+            expected.view(np.uint8)[np.isnan(x)] = 8  # NaN becomes -0
+        case("cast", [x], [expected], attrs=f"to = {name}")
+        if "f4" not in name:
+            case("cast", [x], [x.astype(dtype)], attrs=f"to = {name}, saturate = false")
+case("cast", [a([2.5 + 2.0**-40, 2.5 - 2.0**-40], F64)], [a([3, 2], ml_dtypes.float4_e2m1fn)], attrs="to = !transept.f4e2m1")  # not over float
+scales = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu)
+case("cast", [scales], [scales.astype(F32)], attrs="to = f32")
+x = a([0, 0.124, 0.25, 0.3, 0.375, 0.38, 1.1, 3.0, 1e38, 3.4e38, nan, inf])
+for how, codes in (("up", [0, 124, 125, 126, 126, 126, 128, 129, 254, 254, 255, 254]),
+                   ("down", [0, 123, 125, 125, 125, 125, 127, 128, 253, 254, 255, 254]),
+                   ("nearest", [0, 124, 125, 125, 126, 126, 127, 129, 253, 254, 255, 254])):
+    case("cast", [x], [a(codes, np.uint8).view(ml_dtypes.float8_e8m0fnu)], attrs=f'to = !transept.f8e8m0, round = "{how}"')
+for dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2, ml_dtypes.uint2):
+    name = NAMES[np.dtype(dtype).name]
+    x = np.arange(-17, 20)
+    case("cast", [x.astype(F32)], [x.astype(dtype)], attrs=f"to = {name}")
+    case("cast", [x.astype(np.int8)], [x.astype(dtype)], attrs=f"to = {name}")
+    case("cast", [x.astype(dtype)], [x.astype(dtype).astype(np.int32)], attrs="to = i32")
+    case("cast", [x.astype(dtype)], [x.astype(dtype).astype(F16)], attrs="to = f16")
+
+# --- Smallest elements, running products -------------------------------------------------------------------------------------
+for x in (r(2, 3, 4), a([[3, -1, -1], [2, 2, 7]], np.int32), a([[3, 0, 0], [2, 9, 2]], np.uint8)):
+    for last in (0, 1):
+        expected = onnx_run("ArgMin", [x], axis=1, keepdims=1, select_last_index=last)
+        case("argmax", [x], [expected], attrs=f"axis = 1, keepdims = true, selectLastIndex = {str(bool(last)).lower()}, smallest")
+x = a([[1.0, nan, -2.0, nan]])
+for smallest in ("", ", smallest"):
+    case("argmax", [x], [a([1], np.int64)], attrs=f"axis = 1, keepdims = false, selectLastIndex = false{smallest}")
+    case("argmax", [x], [a([1], np.int64)], attrs=f"axis = 1, keepdims = false, selectLastIndex = true{smallest}")
+for x in (r(2, 5, dtype=F64), a([[1, 2, 3], [4, 5, 6]], np.int32)):
+    for axis in (0, 1):
+        case("cumsum", [x], [np.cumprod(x, axis=axis, dtype=x.dtype)], attrs=f"axis = {axis}, exclusive = false, reverse = false, product", ulps=2)
+    backwards = np.cumprod(x[:, ::-1], axis=1, dtype=x.dtype)[:, ::-1]
+    shifted = np.concatenate([backwards[:, 1:], np.ones((2, 1), x.dtype)], axis=1)
+    case("cumsum", [x], [shifted], attrs="axis = 1, exclusive = true, reverse = true, product", ulps=2)
+
 # --- Elementary functions: nearest doubles --------------------------------------------------------------------------------
 points = []
 
@@ -699,6 +800,22 @@ for _ in range(30):
 for x in [a([[1, 0, 2], [0, 0, 3]]), a([0, 0, 0]), a([[[True, False]], [[False, True]]], bool), a([nan, 0.0, -0.0, inf], F16),
           a([[0, -5]], np.int64), np.zeros((2, 0), F32)]:
     case("nonzero", [x], [np.stack(np.nonzero(x)).astype(np.int64)])
+
+for x in uniform(-10, 10, 20) + [10**e for e in uniform(1, 300, 10)] + [1e-9, math.pi / 2]:
+    point("tan", x)
+for name in ("asin", "acos", "atanh"):
+    for x in uniform(-1, 1, 30) + [10**e for e in uniform(-10, 0, 10)] + [0.0, 0.999999999, -0.999999999]:
+        point(name, x)
+for x in uniform(-3, 3, 30) + [10**e for e in uniform(-10, 20, 20)] + [0.0, 0.0625, 0.4375, 1.0]:
+    point("atan", x)
+    point("asinh", x)
+for x in uniform(-3, 3, 30) + uniform(-705, 705, 10) + [10**e for e in uniform(-10, 0, 10)] + [0.0, 710.0]:
+    point("sinh", x)
+    point("cosh", x)
+for x in uniform(1, 3, 30) + [1 + 10**e for e in uniform(-10, 20, 20)]:
+    point("acosh", x)
+for x in uniform(-0.999, 3, 30) + [10**e for e in uniform(-20, 300, 20)]:
+    point("log1p", x)
 
 lines = [json.dumps(c, separators=(",", ":")) for c in cases]
 path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "evaluateFixture.json.inc")

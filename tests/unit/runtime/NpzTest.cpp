@@ -138,6 +138,47 @@ TEST(Npz, WritesWhatItReads) {
   EXPECT_EQ(readArrays(folder.folder()).status().exitCode(), 6);
 }
 
+TEST(Npz, TypesThatNumPyLacksAreBytes) {
+  TemporaryFolder folder;
+  std::vector<uint8_t> codes = {0x38, 0x7e, 0xff};
+  std::vector<int8_t> integers = {-8, 7, 0};
+  std::vector<int64_t> dims = {3};
+  TensorView arrays[] = {{"f", program::F8E4M3FN, dims, codes.data(), 3}, {"i", program::I4, dims, integers.data(), 3}};
+  std::string path = folder.path("out.npz");
+  ASSERT_TRUE(writeNpz(path, {arrays, 2}).ok());
+  Result<std::vector<Array>> back = readArrays(path);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ((*back)[0].dtype, program::U8);
+  EXPECT_EQ((*back)[0].data, codes);
+  EXPECT_EQ((*back)[1].dtype, program::I8);
+  for (const Array &array : *back)
+    EXPECT_TRUE(compare({arrays, 2}, array, {}).ok());
+  (*back)[1].data[0] = 1;
+  EXPECT_EQ(compare({arrays, 2}, (*back)[1], {}).message(),
+            "output 'i' differs in 1 of 3 elements, most at [0]: got -8, expected 1");
+}
+
+TEST(Array, ElementsBelowAByteAndShortFloats) {
+  auto value = [](DType dtype, uint8_t code) { return elementAsDouble(dtype, &code, 0); };
+  EXPECT_EQ(value(program::F8E4M3FN, 0x38), 1);
+  EXPECT_EQ(value(program::F8E4M3FN, 0xfe), -448);
+  EXPECT_EQ(value(program::F8E4M3FN, 0x01), 0x1p-9);
+  EXPECT_TRUE(std::isnan(value(program::F8E4M3FN, 0x7f)));
+  EXPECT_EQ(value(program::F8E4M3FNUZ, 0x40), 1);
+  EXPECT_EQ(value(program::F8E4M3FNUZ, 0x7f), 240);
+  EXPECT_TRUE(std::isnan(value(program::F8E4M3FNUZ, 0x80)));
+  EXPECT_EQ(value(program::F8E5M2, 0x3c), 1);
+  EXPECT_EQ(value(program::F8E5M2, 0xfc), -HUGE_VAL);
+  EXPECT_TRUE(std::isnan(value(program::F8E5M2, 0x7d)));
+  EXPECT_EQ(value(program::F8E5M2FNUZ, 0x7f), 57344);
+  EXPECT_EQ(value(program::F8E8M0, 0x80), 2);
+  EXPECT_EQ(value(program::F8E8M0, 0), 0x1p-127);
+  EXPECT_EQ(value(program::F4E2M1, 0xf), -6);
+  EXPECT_EQ(value(program::F4E2M1, 1), 0.5);
+  EXPECT_EQ(value(program::I4, 0xf8), -8);
+  EXPECT_EQ(value(program::U2, 3), 3);
+}
+
 Array floatArray(const std::string &name, std::vector<float> values) {
   Array array{name, program::F32, {static_cast<int64_t>(values.size())}, {}};
   array.data.resize(values.size() * 4);
@@ -179,6 +220,14 @@ TEST(ParseValue, ListsScalarsAndLimits) {
   EXPECT_EQ(parseValue("x", "[]", program::F32, 1)->dims, std::vector<int64_t>{0});
   for (const char *wrong : {"[1, 2", "128", "-129", "1.5", "\"1\"", "[1, [2]]", "[[1], [1, 2]]", "null"})
     EXPECT_EQ(parseValue("x", wrong, program::I8, 1).status().exitCode(), 2) << wrong;
+}
+
+TEST(ParseValue, IntegersBelowAByte) {
+  EXPECT_EQ(values<int8_t>(*parseValue("x", "[-8, 7]", program::I4, 1)), (std::vector<int8_t>{-8, 7}));
+  EXPECT_EQ(values<uint8_t>(*parseValue("x", "[0, 3]", program::U2, 1)), (std::vector<uint8_t>{0, 3}));
+  EXPECT_EQ(parseValue("x", "8", program::I4, 0).status().exitCode(), 2);
+  EXPECT_EQ(parseValue("x", "-1", program::U4, 0).status().exitCode(), 2);
+  EXPECT_EQ(parseValue("x", "1.5", program::I2, 0).status().exitCode(), 2);
 }
 
 TEST(ParseValue, HalvesAreRoundedToNearestEven) {
