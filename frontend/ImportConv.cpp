@@ -47,20 +47,8 @@ Value convolve(NodeImport &node, const WindowShape &shape, Value input, Value we
 }
 
 LogicalResult importConv(NodeImport &node) {
-  Value input = node.input(0), weight = node.input(1);
-  FailureOr<WindowShape> shape = readConv(node, input, weight, KernelUse::SamePadding);
-  int64_t group = node.integer("group", 1);
-  if (failed(shape))
-    return failure();
-  if (group < 1)
-    return node.invalid("has group " + Twine(group));
-  SmallVector<int64_t> pads = shape->pads;
-  if (shape->padding != WindowShape::Explicit || llvm::any_of(pads, [](int64_t amount) { return amount < 0; })) {
-    SpatialPads amounts = padsOf(node, *shape, input);
-    input = padSpatial(node, input, shape->axes(), amounts.low, amounts.high);
-    pads.assign(pads.size(), 0);
-  }
-  return node.result(convolve(node, *shape, input, weight, node.input(2), pads, group));
+  return importConvolution(node, node.input(0), node.input(1), node.input(2),
+                           [&](Value result) { return node.result(result); });
 }
 
 //===- Transposed convolution
@@ -306,6 +294,23 @@ private:
 };
 LogicalResult importDeformConv(NodeImport &node) { return DeformConv(node).run(); }
 } // namespace
+
+LogicalResult mlir::transept::importConvolution(NodeImport &node, Value input, Value weight, Value bias,
+                                                llvm::function_ref<LogicalResult(Value)> finish) {
+  FailureOr<WindowShape> shape = readConv(node, input, weight, KernelUse::SamePadding);
+  int64_t group = node.integer("group", 1);
+  if (failed(shape))
+    return failure();
+  if (group < 1)
+    return node.invalid("has group " + Twine(group));
+  SmallVector<int64_t> pads = shape->pads;
+  if (shape->padding != WindowShape::Explicit || llvm::any_of(pads, [](int64_t amount) { return amount < 0; })) {
+    SpatialPads amounts = padsOf(node, *shape, input);
+    input = padSpatial(node, input, shape->axes(), amounts.low, amounts.high);
+    pads.assign(pads.size(), 0);
+  }
+  return finish(convolve(node, *shape, input, weight, bias, pads, group));
+}
 
 void mlir::transept::addConvImports(ImportTable &table) {
   table.add("Conv", importConv);

@@ -88,6 +88,17 @@ LogicalResult importOneHot(NodeImport &node) {
   auto pick = [&](int64_t index) { return node.make<GatherOp>(element, values, node.scalar(index), uint64_t(0)); };
   return node.result(node.make<WhereOp>(element, hot, pick(1), pick(0)));
 }
+
+/// Elements of the last axis at the given positions; a vector counts as one row.
+LogicalResult importArrayFeatureExtractor(NodeImport &node) {
+  Value input = node.input(0);
+  std::optional<int64_t> rank = node.rank(input);
+  if (!rank)
+    return node.unsupported("ArrayFeatureExtractor of an input of unknown rank");
+  Value positions = node.reshape(node.input(1), {-1});
+  Value picked = node.make<GatherOp>(node.elementOf(input), input, positions, static_cast<uint64_t>(int64_t(-1)));
+  return node.result(*rank == 1 ? node.reshape(picked, {1, -1}) : picked);
+}
 } // namespace
 
 void mlir::transept::addIndexImports(ImportTable &table) {
@@ -100,4 +111,5 @@ void mlir::transept::addIndexImports(ImportTable &table) {
   table.add("NonZero", importNonZero);
   table.add("Compress", importCompress);
   table.add("OneHot", importOneHot);
+  table.add("ai.onnx.ml", "ArrayFeatureExtractor", importArrayFeatureExtractor);
 }

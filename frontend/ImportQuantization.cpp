@@ -3,13 +3,45 @@
 
 #include "frontend/NodeImport.h"
 #include "frontend/TensorData.h"
+#include "ir/NarrowTypes.h"
 
 using namespace mlir;
 using namespace mlir::transept;
 
 namespace {
-/// A scale or zero point of one axis, shaped so that it broadcasts along the others; null (reported) if that fails.
-Value alongAxis(NodeImport &node, Value parameter, Value input, int64_t axis) {
+
+/// How scales and zero points belong to the elements of an input.
+struct Granularity {
+  int64_t axis = 0;
+  int64_t blockSize = 0; ///< 0: one parameter for the tensor or per position of the axis
+};
+
+Granularity granularityOf(NodeImport &node) { return {node.integer("axis", 1), node.integer("block_size", 0)}; }
+
+/// One parameter per `blockSize` positions of the axis: each is repeated for its block.
+Value repeatBlocks(NodeImport &node, Value parameter, Value input, Granularity granularity) {
+  std::optional<int64_t> rank = node.rank(input), own = node.rank(parameter);
+  if (granularity.blockSize < 0) {
+    (void)node.invalid("has block_size " + Twine(granularity.blockSize));
+    return {};
+  }
+  int64_t axis = granularity.axis < 0 && rank ? granularity.axis + *rank : granularity.axis;
+  if (!rank || rank != own || axis < 0 || axis >= *rank) {
+    (void)node.invalid("has blocks along axis " + Twine(granularity.axis) +
+                       ", but a scale of other axes than its input");
+    return {};
+  }
+  Value size = node.reshape(node.sizes(input, axis, axis + 1), ArrayRef<int64_t>{});
+  Value positions =
+      node.make<RangeOp>(node.i64(), node.scalar(int64_t(0)), size, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
+  Value blocks = node.make<DivOp>(node.i64(), positions, node.scalar(granularity.blockSize));
+  return node.make<GatherOp>(node.elementOf(parameter), parameter, blocks, static_cast<uint64_t>(axis));
+}
+
+/// A scale or zero point, shaped so that it broadcasts to the input; null (reported) if that fails.
+Value alongInput(NodeImport &node, Value parameter, Value input, Granularity granularity) {
+  if (granularity.blockSize != 0)
+    return repeatBlocks(node, parameter, input, granularity);
   std::optional<int64_t> parameterRank = node.rank(parameter);
   if (parameterRank == 0)
     return parameter;
@@ -23,12 +55,12 @@ Value alongAxis(NodeImport &node, Value parameter, Value input, int64_t axis) {
     return {};
   }
   if (*parameterRank != 1) {
-    (void)node.unsupported("blocked quantisation in " + node.op());
+    (void)node.invalid("has a scale of " + Twine(*parameterRank) + " axes, but no block_size");
     return {};
   }
-  int64_t at = axis < 0 ? axis + *rank : axis;
+  int64_t at = granularity.axis < 0 ? granularity.axis + *rank : granularity.axis;
   if (at < 0 || at >= *rank) {
-    (void)node.invalid("has axis " + Twine(axis) + " for " + Twine(*rank) + " axes");
+    (void)node.invalid("has axis " + Twine(granularity.axis) + " for " + Twine(*rank) + " axes");
     return {};
   }
   SmallVector<int64_t> shape(static_cast<size_t>(*rank - at), 1);
@@ -36,30 +68,29 @@ Value alongAxis(NodeImport &node, Value parameter, Value input, int64_t axis) {
   return node.reshape(parameter, shape);
 }
 
-LogicalResult checkBlock(NodeImport &node) {
-  if (node.integer("block_size", 0) != 0)
-    return node.unsupported("attribute 'block_size' of " + node.op());
-  return success();
+/// The element type that the attribute names, else `fallback`; null (reported) for one that the IR does not have.
+Type typeAttribute(NodeImport &node, StringRef name, Type fallback) {
+  auto type = static_cast<int32_t>(node.integer(name, 0));
+  if (type == 0)
+    return fallback;
+  Type element = elementTypeOf(node.builder.getContext(), type);
+  if (!element)
+    (void)node.unsupported(name + " " + dataTypeName(type) + " of " + node.op());
+  return element;
 }
 
 /// (x - zero point) * scale
 LogicalResult importDequantize(NodeImport &node) {
-  int64_t axis = node.integer("axis", 1);
-  if (failed(checkBlock(node)))
-    return failure();
-  Type element = node.elementOf(node.input(1));
-  if (int64_t type = node.integer("output_dtype", 0))
-    element = elementTypeOf(node.builder.getContext(), static_cast<int32_t>(type));
-  if (!element)
-    return node.unsupported("attribute 'output_dtype' of DequantizeLinear");
-  Value scale = alongAxis(node, node.input(1), node.input(0), axis);
-  if (!scale)
+  Granularity granularity = granularityOf(node);
+  Type element = typeAttribute(node, "output_dtype", node.elementOf(node.input(1)));
+  Value scale = alongInput(node, node.input(1), node.input(0), granularity);
+  if (!scale || !element)
     return failure();
   // In 32 bits: differences of 8-bit and 16-bit integers are exact there.
   Type wide = node.builder.getF32Type();
   Value value = node.castTo(node.input(0), wide);
   if (Value zero = node.input(2)) {
-    zero = alongAxis(node, zero, node.input(0), axis);
+    zero = alongInput(node, zero, node.input(0), granularity);
     if (!zero)
       return failure();
     value = node.make<SubOp>(wide, value, node.castTo(zero, wide));
@@ -67,43 +98,142 @@ LogicalResult importDequantize(NodeImport &node) {
   return node.result(node.castTo(node.make<MulOp>(wide, value, node.castTo(scale, wide)), element));
 }
 
-/// saturate(round(x / scale) + zero point)
+/// saturate(round(value) + zero point) in an integer type of at most 16 bits; `value` is f32.
+Value roundToInteger(NodeImport &node, Value value, Value zero, IntegerType target) {
+  Type wide = node.builder.getF32Type();
+  value = node.make<RoundOp>(wide, value);
+  if (zero)
+    value = node.make<AddOp>(wide, value, node.castTo(zero, wide));
+  double low = target.isUnsigned() ? 0 : -static_cast<double>(1u << (target.getWidth() - 1));
+  double high = low + static_cast<double>((1u << target.getWidth()) - 1);
+  value = node.make<MaxOp>(wide, value, node.scalar(wide, low));
+  value = node.make<MinOp>(wide, value, node.scalar(wide, high));
+  return node.castTo(value, target);
+}
+
+/// Types that are quantised to.
+bool isQuantized(Type type) {
+  auto integer = dyn_cast_or_null<IntegerType>(type);
+  return integer ? integer.getWidth() > 1 && integer.getWidth() <= 16 : narrowFormat(type).has_value();
+}
+
+/// round(x / scale) + zero point, saturated, or x / scale as a narrow float.
 LogicalResult importQuantize(NodeImport &node) {
-  int64_t axis = node.integer("axis", 1);
-  node.ignore("saturate"); // about 8-bit floats
-  if (failed(checkBlock(node)))
-    return failure();
-  if (node.integer("precision", 0) > 1)
-    return node.unsupported("attribute 'precision' of QuantizeLinear");
-  MLIRContext *context = node.builder.getContext();
+  Granularity granularity = granularityOf(node);
+  bool saturate = node.integer("saturate", 1);
   Value zero = node.input(2);
-  Type target = zero ? node.elementOf(zero) : Type(IntegerType::get(context, 8, IntegerType::Unsigned));
-  if (int64_t type = node.integer("output_dtype", 0))
-    target = elementTypeOf(context, static_cast<int32_t>(type));
-  auto integer = dyn_cast_or_null<IntegerType>(target);
-  if (!integer || (integer.getWidth() != 8 && integer.getWidth() != 16))
-    return node.unsupported("QuantizeLinear to another type than 8-bit or 16-bit integers");
-  Value scale = alongAxis(node, node.input(1), node.input(0), axis);
+  Type byte = IntegerType::get(node.builder.getContext(), 8, IntegerType::Unsigned);
+  Type target = typeAttribute(node, "output_dtype", zero ? node.elementOf(zero) : byte);
+  Type precision = typeAttribute(node, "precision", node.elementOf(node.input(1)));
+  if (!target || !precision)
+    return failure();
+  if (!isQuantized(target) || (zero && node.elementOf(zero) != target))
+    return node.invalid("quantises to " + dataTypeName(dataTypeOf(target)) + (zero ? ", with another zero point" : ""));
+  Value scale = alongInput(node, node.input(1), node.input(0), granularity);
   if (!scale)
     return failure();
   Type wide = node.builder.getF32Type();
   Value value = node.make<DivOp>(wide, node.castTo(node.input(0), wide), node.castTo(scale, wide));
-  value = node.make<RoundOp>(wide, value);
+  if (precision.isF16() || precision.isBF16())
+    value = node.castTo(node.castTo(value, precision), wide);
   if (zero) {
-    zero = alongAxis(node, zero, node.input(0), axis);
+    zero = alongInput(node, zero, node.input(0), granularity);
     if (!zero)
       return failure();
-    value = node.make<AddOp>(wide, value, node.castTo(zero, wide));
   }
-  double low = integer.isUnsigned() ? 0 : -static_cast<double>(1u << (integer.getWidth() - 1));
-  double high = low + static_cast<double>((1u << integer.getWidth()) - 1);
-  value = node.make<MaxOp>(wide, value, node.scalar(wide, low));
-  value = node.make<MinOp>(wide, value, node.scalar(wide, high));
-  return node.result(node.castTo(value, target));
+  if (auto integer = dyn_cast<IntegerType>(target))
+    return node.result(roundToInteger(node, value, zero, integer));
+  if (zero)
+    value = node.make<AddOp>(wide, value, node.castTo(zero, wide));
+  return node.result(node.make<CastOp>(target, value, target, saturate));
+}
+
+/// A parameter of one operand of a product: a scalar, one per row (left) or column (right), or of the operand's rank.
+Value alongProduct(NodeImport &node, Value parameter, bool perRow) {
+  std::optional<int64_t> rank = node.rank(parameter);
+  if (!rank) {
+    (void)node.unsupported(node.op() + " with a scale or zero point of unknown rank");
+    return {};
+  }
+  return *rank == 1 && perRow ? node.reshape(parameter, {-1, 1}) : parameter;
+}
+
+/// The product of integers, scaled and rounded to the type of the last zero point.
+LogicalResult importQLinearMatMul(NodeImport &node) {
+  Type wide = node.builder.getF32Type(), i32 = node.builder.getI32Type();
+  auto target = dyn_cast<IntegerType>(node.elementOf(node.input(7)));
+  auto centred = [&](size_t first, bool perRow) -> Value {
+    Value zero = alongProduct(node, node.input(first + 2), perRow);
+    if (!zero || !isa<IntegerType>(node.elementOf(node.input(first))))
+      return {};
+    return node.make<SubOp>(i32, node.castTo(node.input(first), i32), node.castTo(zero, i32));
+  };
+  if (!target || !isQuantized(target))
+    return node.unsupported("QLinearMatMul of other elements than integers");
+  Value lhs = centred(0, /*perRow=*/true), rhs = centred(3, /*perRow=*/false);
+  Value lhsScale = alongProduct(node, node.input(1), true), rhsScale = alongProduct(node, node.input(4), false);
+  Value scale = alongProduct(node, node.input(6), true), zero = alongProduct(node, node.input(7), true);
+  if (!lhs || !rhs || !lhsScale || !rhsScale || !scale || !zero)
+    return failure();
+  Value product = node.castTo(node.make<MatMulOp>(i32, lhs, rhs), wide);
+  Value factor = node.make<MulOp>(wide, node.castTo(lhsScale, wide), node.castTo(rhsScale, wide));
+  factor = node.make<DivOp>(wide, factor, node.castTo(scale, wide));
+  return node.result(roundToInteger(node, node.make<MulOp>(wide, product, factor), zero, target));
+}
+
+/// A parameter of the weights of a convolution: a scalar, or one per output channel.
+Value alongFilters(NodeImport &node, Value parameter, int64_t rank, int64_t axis) {
+  if (node.rank(parameter) == 0)
+    return parameter;
+  SmallVector<int64_t> shape(static_cast<size_t>(rank - axis), 1);
+  shape[0] = -1;
+  return node.reshape(parameter, shape);
+}
+
+/// Input and weight of a convolution in 32 bits without their zero points: padding is zero there.
+LogicalResult importIntegerConvolution(NodeImport &node, Value weight, Value inputZero, Value weightZero, Value bias,
+                                       llvm::function_ref<LogicalResult(Value, int64_t rank)> finish) {
+  Type i32 = node.builder.getI32Type();
+  std::optional<int64_t> rank = node.rank(weight);
+  if (!rank)
+    rank = node.rank(node.input(0));
+  if (!rank)
+    return node.unsupported(node.op() + " of operands of unknown rank");
+  Value input = node.castTo(node.input(0), i32);
+  weight = node.castTo(weight, i32);
+  if (inputZero)
+    input = node.make<SubOp>(i32, input, node.castTo(node.reshape(inputZero, ArrayRef<int64_t>{}), i32));
+  if (weightZero)
+    weight = node.make<SubOp>(i32, weight, node.castTo(alongFilters(node, weightZero, *rank, 0), i32));
+  return importConvolution(node, input, weight, bias, [&](Value result) { return finish(result, *rank); });
+}
+
+LogicalResult importConvInteger(NodeImport &node) {
+  return importIntegerConvolution(node, node.input(1), node.input(2), node.input(3), Value(),
+                                  [&](Value result, int64_t) { return node.result(result); });
+}
+
+/// The convolution of integers, scaled and rounded to the type of the last zero point.
+LogicalResult importQLinearConv(NodeImport &node) {
+  Type wide = node.builder.getF32Type();
+  auto target = dyn_cast<IntegerType>(node.elementOf(node.input(7)));
+  if (!target || !isQuantized(target))
+    return node.unsupported("QLinearConv of other elements than integers");
+  return importIntegerConvolution(
+      node, node.input(3), node.input(2), node.input(5), node.input(8), [&](Value result, int64_t rank) {
+        auto scalar = [&](size_t index) { return node.reshape(node.input(index), ArrayRef<int64_t>{}); };
+        Value factor = node.make<MulOp>(wide, alongFilters(node, node.input(4), rank, 1), scalar(1));
+        factor = node.make<DivOp>(wide, factor, scalar(6));
+        Value scaled = node.make<MulOp>(wide, node.castTo(result, wide), factor);
+        return node.result(roundToInteger(node, scaled, scalar(7), target));
+      });
 }
 } // namespace
 
 void mlir::transept::addQuantizationImports(ImportTable &table) {
   table.add("DequantizeLinear", importDequantize);
   table.add("QuantizeLinear", importQuantize);
+  table.add("QLinearMatMul", importQLinearMatMul);
+  table.add("ConvInteger", importConvInteger);
+  table.add("QLinearConv", importQLinearConv);
 }

@@ -17,50 +17,88 @@ template <ReduceKind kind> LogicalResult importReduce(NodeImport &node) {
   if (!axes && !axesValue)
     axes.emplace();
   DenseI64ArrayAttr attribute = axes ? node.builder.getDenseI64ArrayAttr(*axes) : DenseI64ArrayAttr();
-  return node.result(node.make<ReduceOp>(node.elementOf(input), input, axesValue, kind, attribute, keepdims, noop));
+  auto reduce = [&](Value values, ReduceKind how) {
+    return node.make<ReduceOp>(node.elementOf(values), values, axesValue, how, attribute, keepdims, noop);
+  };
+  Type element = node.elementOf(input), f64 = node.builder.getF64Type();
+  if (isa<FloatType>(element))
+    return node.result(reduce(input, kind));
+  // Roots and logarithms of integers are taken of floats, and cut off.
+  switch (kind) {
+  case ReduceKind::L2:
+    return node.result(
+        node.castTo(node.make<SqrtOp>(f64, node.castTo(reduce(input, ReduceKind::SumSquare), f64)), element));
+  case ReduceKind::LogSum:
+    return node.result(node.castTo(node.make<LogOp>(f64, node.castTo(reduce(input, ReduceKind::Sum), f64)), element));
+  case ReduceKind::LogSumExp:
+    return node.result(node.castTo(reduce(node.castTo(input, f64), kind), element));
+  default:
+    return node.result(reduce(input, kind));
+  }
 }
 
 LogicalResult importArgMax(NodeImport &node) {
-  Value input = node.input(0);
-  if (node.op() == "ArgMin") {
-    if (!isa<FloatType>(node.elementOf(input)))
-      return node.unsupported("ArgMin of integers");
-    input = node.make<NegOp>(node.elementOf(input), input);
-  }
   int64_t axis = node.integer("axis", 0);
   bool keepdims = node.integer("keepdims", 1), last = node.integer("select_last_index", 0);
-  return node.result(node.make<ArgMaxOp>(node.i64(), input, static_cast<uint64_t>(axis), keepdims, last));
+  return node.result(node.make<ArgMaxOp>(node.i64(), node.input(0), static_cast<uint64_t>(axis), keepdims, last,
+                                         node.op() == "ArgMin"));
 }
 
-/// Before opset 13 the sum runs over all axes from `axis` on: the input counts as a matrix.
-LogicalResult importFlatSoftmax(NodeImport &node, Value input, int64_t axis, bool logarithm) {
-  Type element = node.elementOf(input);
-  auto softmax = [&](Value of, int64_t along) {
-    return node.make<SoftmaxOp>(element, of, static_cast<uint64_t>(along), logarithm);
-  };
+using AlongAxis = llvm::function_ref<Value(Value input, int64_t axis)>;
+
+/// Before opset 13 all axes from `axis` on counted as one: the input is a matrix for `compute`.
+LogicalResult importFlat(NodeImport &node, AlongAxis compute) {
+  Value input = node.input(0);
+  int64_t axis = node.integer("axis", 1);
   if (axis == -1)
-    return node.result(softmax(input, -1));
+    return node.result(compute(input, -1));
   if (std::optional<int64_t> rank = node.rank(input)) {
     if (axis < -*rank || axis > *rank)
       return node.invalid("has axis " + Twine(axis) + " for " + Twine(*rank) + " axes");
     if (axis == *rank - 1)
-      return node.result(softmax(input, -1));
+      return node.result(compute(input, -1));
   }
   Value rows = node.reduce(node.sizes(input, 0, axis), ReduceKind::Prod, {0}, /*keepdims=*/true);
   Value columns = node.reduce(node.sizes(input, axis), ReduceKind::Prod, {0}, /*keepdims=*/true);
   Value shape = node.make<ConcatOp>(node.i64(), ValueRange{rows, columns}, uint64_t(0));
-  return node.result(node.reshape(softmax(node.reshape(input, shape), -1), node.sizes(input)));
+  return node.result(node.reshape(compute(node.reshape(input, shape), -1), node.sizes(input)));
 }
 
 LogicalResult importSoftmax(NodeImport &node) {
   bool logarithm = node.op() == "LogSoftmax";
-  int64_t axis = node.integer("axis", node.version < 13 ? 1 : -1);
+  auto compute = [&](Value input, int64_t axis) {
+    return node.make<SoftmaxOp>(node.elementOf(input), input, static_cast<uint64_t>(axis), logarithm);
+  };
   if (node.version < 13)
-    return importFlatSoftmax(node, node.input(0), axis, logarithm);
-  return node.result(
-      node.make<SoftmaxOp>(node.elementOf(node.input(0)), node.input(0), static_cast<uint64_t>(axis), logarithm));
+    return importFlat(node, compute);
+  return node.result(compute(node.input(0), node.integer("axis", -1)));
 }
 
+/// 1 at the first largest element along the axis, 0 elsewhere.
+LogicalResult importHardmax(NodeImport &node) {
+  int64_t axis = node.version < 13 ? -1 : node.integer("axis", -1);
+  std::optional<int64_t> rank = node.rank(node.input(0));
+  if (axis >= 0 && !rank)
+    return node.unsupported("Hardmax along an axis of an input of unknown rank");
+  if (rank && (axis < -*rank || axis >= *rank))
+    return node.invalid("has axis " + Twine(axis) + " for " + Twine(*rank) + " axes");
+  auto compute = [&](Value input, int64_t along) {
+    int64_t fromEnd = along < 0 ? along : along - *rank;
+    Value largest = node.make<ArgMaxOp>(node.i64(), input, static_cast<uint64_t>(fromEnd), /*keepdims=*/true,
+                                        /*selectLastIndex=*/false, /*smallest=*/false);
+    std::optional<int64_t> end = fromEnd == -1 ? std::nullopt : std::optional<int64_t>(fromEnd + 1);
+    Value size = node.reshape(node.sizes(input, fromEnd, end), ArrayRef<int64_t>{});
+    Value positions = node.make<RangeOp>(node.i64(), node.scalar(int64_t(0)), size, node.scalar(int64_t(1)), DimAttr(),
+                                         IntegerAttr());
+    SmallVector<int64_t> shape(static_cast<size_t>(-fromEnd), 1);
+    shape[0] = -1;
+    Value hot = node.make<EqualOp>(node.i1(), largest, node.reshape(positions, shape));
+    return node.castTo(hot, node.elementOf(input));
+  };
+  return node.version < 13 ? importFlat(node, compute) : node.result(compute(node.input(0), axis));
+}
+
+/// CumSum and CumProd.
 LogicalResult importCumSum(NodeImport &node) {
   Value input = node.input(0), axisValue = node.input(1);
   IntegerAttr axis;
@@ -119,6 +157,7 @@ void mlir::transept::addReductionImports(ImportTable &table) {
   table.add("ArgMin", importArgMax);
   table.add("Softmax", importSoftmax);
   table.add("LogSoftmax", importSoftmax);
+  table.add("Hardmax", importHardmax);
   table.add("CumSum", importCumSum);
   table.add("CumProd", importCumSum);
   table.add("TopK", importTopK);

@@ -124,6 +124,11 @@ private:
   llvm::StringMap<ImportHandler> handlers;
 };
 
+/// The convolution that the attributes of a Conv node or of a quantised one describe; `finish` gets its result. `bias`
+/// may be null (ImportConv.cpp).
+LogicalResult importConvolution(NodeImport &node, Value input, Value weight, Value bias,
+                                llvm::function_ref<LogicalResult(Value)> finish);
+
 void addElementwiseImports(ImportTable &table);
 void addMathImports(ImportTable &table);
 void addProductImports(ImportTable &table);

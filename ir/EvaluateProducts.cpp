@@ -194,7 +194,7 @@ LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
   ArrayRef<int64_t> strides = getStrides(), pads = getPads(), dilations = getDilations();
   const int64_t group = getGroup();
   if (rank < 3 || weight.shape().size() != rank || result.shape().size() != rank || strides.size() != spatial ||
-      dilations.size() != spatial || pads.size() != 2 * spatial || !isFloat(input))
+      dilations.size() != spatial || pads.size() != 2 * spatial || input.elementType().isInteger(1))
     return emitOpError() << "cannot convolve " << toText(input.shape()) << " with " << toText(weight.shape());
   const int64_t channels = input.shape()[1], filters = weight.shape()[0], depth = weight.shape()[1];
   if (group <= 0 || channels != depth * group || filters % group != 0 || result.shape()[1] != filters ||
@@ -207,16 +207,15 @@ LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
     for (int64_t amount : amounts)
       if (amount > maxAmount || amount < -maxAmount)
         return emitOpError() << "has a stride, padding or dilation of " << amount;
-  const std::vector<double> values = toDoubles(input), taps = toDoubles(weight);
   const Sizes inputStrides = stridesOf(input.shape());
   ArrayRef<int64_t> kernel = weight.shape().drop_front(2), inputSpace = input.shape().drop_front(2);
   const Sizes kernelStrides = stridesOf(kernel);
   const int64_t kernelSize = productOf(kernel);
   Sizes units = stridesOf(result.shape());
-  for (int64_t number = 0, count = result.numElements(); number < count; ++number) {
+  // Visits the pairs of elements of input and weight whose products make element `number` of the result.
+  auto forEachPair = [&](int64_t number, llvm::function_ref<void(int64_t, int64_t)> visit) {
     const int64_t item = number / units[0], filter = number / units[1] % filters;
     const int64_t firstChannel = filter / (filters / group) * depth;
-    double sum = 0;
     for (int64_t tap = 0; tap < kernelSize; ++tap) {
       int64_t offset = 0;
       bool inside = true;
@@ -228,10 +227,22 @@ LogicalResult ConvOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<Ho
         offset += at * inputStrides[axis + 2];
       }
       for (int64_t channel = 0; inside && channel < depth; ++channel)
-        sum += values[item * inputStrides[0] + (firstChannel + channel) * inputStrides[1] + offset] *
-               taps[(filter * depth + channel) * kernelSize + tap];
+        visit(item * inputStrides[0] + (firstChannel + channel) * inputStrides[1] + offset,
+              (filter * depth + channel) * kernelSize + tap);
     }
-    result.setDouble(number, bias ? sum + bias.getDouble(filter) : sum);
+  };
+  const bool floating = isFloat(input);
+  for (int64_t number = 0, count = result.numElements(); number < count; ++number) {
+    const int64_t filter = number / units[1] % filters;
+    double sum = bias && floating ? bias.getDouble(filter) : 0;
+    uint64_t words = bias && !floating ? static_cast<uint64_t>(bias.getInt(filter)) : 0;
+    if (floating)
+      forEachPair(number, [&](int64_t at, int64_t tap) { sum += input.getDouble(at) * weight.getDouble(tap); });
+    else
+      forEachPair(number, [&](int64_t at, int64_t tap) {
+        words += static_cast<uint64_t>(input.getInt(at)) * static_cast<uint64_t>(weight.getInt(tap));
+      });
+    floating ? result.setDouble(number, sum) : result.setInt(number, static_cast<int64_t>(words));
   }
   return success();
 }

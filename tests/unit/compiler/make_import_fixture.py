@@ -442,6 +442,45 @@ for corners in (0, 1):
     one("AffineGrid", 20, {"t": r(2, 2, 3)}, {"s": i64(2, 3, 4, 5)}, align_corners=corners)
     one("AffineGrid", 20, {"t": r(1, 3, 4)}, {"s": i64(1, 2, 3, 2, 4)}, align_corners=corners)
 
+# More element by element, along axes, and norms.
+for opset in (11, 13):
+    for axis in ({}, {"axis": 0}, {"axis": -1}, {"axis": 2}):
+        one("Hardmax", opset, {"x": np.array([[[1, 3, 3], [2, 2, -1]], [[5, 4, 5], [0, -7, 1]]], dtype=f32)}, **axis)
+for op in ("ArgMax", "ArgMin"):
+    one(op, 13, {"x": np.array([[3, -2, -2], [7, 7, 1]], dtype=np.int32)}, axis=1, select_last_index=1)
+one("BitShift", 11, {"x": np.array([1, 200, 77], dtype=np.uint8), "z": np.array([3, 1, 0], dtype=np.uint8)}, direction="RIGHT")
+one("BitShift", 11, {"x": np.array([1, 200, 77], dtype=np.uint8), "z": np.array([3, 1, 0], dtype=np.uint8)}, direction="LEFT")
+for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+    one(op, 18, {"x": np.array([[12, -7], [99, 5]], dtype=np.int32), "z": np.array([10, 6], dtype=np.int32)})
+one("BitwiseNot", 18, {"x": np.array([12, -7], dtype=np.int32)})
+one("Softplus", 22, {"x": np.array([-200, -20, -1, 0, 3, 90, 200], dtype=f32)})
+for op in ("L2", "L1", "Mean"):
+    one("Reduce" + op, 13, {"x": np.array([[3, 4], [6, 2]], dtype=np.int32)}, axes=[1])
+one("Dropout", 13, x, outputs=("y", "z"))
+one("LRN", 13, {"x": r(2, 5, 3, 2)}, size=3, alpha=0.5, beta=0.75, bias=2.5)
+for axis in (-1, 1, 2):
+    one("LayerNormalization", 17, {**x, "s": r(*x["x"].shape[axis:])}, outputs=("y", "m", "i"), axis=axis, absolute=2e-6)
+training = {"x": r(2, 3, 4, 2), **{name: value for name, value in channels.items()}}
+one("BatchNormalization", 15, training, outputs=("y", "p", "q"), training_mode=1, momentum=0.75, absolute=2e-6)
+
+# Quantisation in blocks, to 16 bits and of products.
+one("DequantizeLinear", 21, {"x": rng.integers(0, 255, (2, 5)).astype(np.uint8)},
+    {"s": r(2, 3), "z": rng.integers(0, 255, (2, 3)).astype(np.uint8)}, axis=1, block_size=2)
+one("QuantizeLinear", 21, {"x": r(4, 3) * f32(9)},
+    {"s": np.abs(r(2, 3)) + f32(1), "z": rng.integers(-9, 9, (2, 3)).astype(np.int8)}, axis=0, block_size=2)
+one("QuantizeLinear", 21, {"x": r(4, 3) * f32(9000)}, {"s": f32(0.5), "z": np.array(7, dtype=np.uint8)})
+scales = {"sa": f32(0.0625), "za": np.uint8(120), "sb": np.abs(r(5)) + f32(0.125), "zb": np.array([1, 2, 3, 4, 5], dtype=np.int8),
+          "sy": f32(12.5), "zy": np.uint8(100)}
+one("QLinearMatMul", 10, {"a": bytes_in[0], "b": rng.integers(-128, 127, (4, 5)).astype(np.int8)}, scales,
+    names=["a", "sa", "za", "b", "sb", "zb", "sy", "zy"])
+
+image = rng.integers(0, 255, (1, 2, 5, 6)).astype(np.uint8)
+filters = rng.integers(-128, 127, (4, 2, 3, 2)).astype(np.int8)
+one("ConvInteger", 10, {"x": image, "w": filters}, {"zx": np.uint8(9), "zw": np.int8(-3)}, pads=[1, 0, 0, 1], strides=[2, 1])
+scales = {"sx": f32(0.0625), "zx": np.uint8(120), "w": filters, "sw": np.abs(r(4)) + f32(0.125),
+          "zw": np.zeros(4, dtype=np.int8), "sy": f32(12.5), "zy": np.uint8(100), "b": rng.integers(-900, 900, 4).astype(np.int32)}
+one("QLinearConv", 10, {"x": image}, scales, names=["x", *scales], pads=[1, 1, 1, 1])
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "importFixture.json.inc"), "w") as out:
     out.write("// Written by make_import_fixture.py.\nR\"json({\"cases\": [\n")
     out.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
