@@ -17,8 +17,11 @@ constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized};
 std::optional<Exclusion> parseClass(StringRef text) {
   Exclusion exclusion;
   auto [name, modes] = text.split('@');
-  exclusion.meaningless = name == "meaningless";
-  if (!exclusion.meaningless && name != "not-yet")
+  if (name == "meaningless")
+    exclusion.kind = Exclusion::Meaningless;
+  else if (name == "erratum")
+    exclusion.kind = Exclusion::Erratum;
+  else if (name != "not-yet")
     return std::nullopt;
   llvm::SmallVector<StringRef> names;
   modes.split(names, ',', -1, /*KeepEmpty=*/false);
@@ -53,12 +56,12 @@ Outcome<Exclusions> mlir::transept::readExclusions(const std::string &path) {
     auto [kind, reason] = rest.ltrim().split(' ');
     std::optional<Exclusion> exclusion = parseClass(kind);
     if (!exclusion || reason.trim().empty())
-      return fail("is not FOLDER meaningless|not-yet[@MODE,MODE] REASON");
+      return fail("is not FOLDER meaningless|erratum|not-yet[@MODE,MODE] REASON");
     exclusion->reason = reason.trim().str();
     if (!exclusions.try_emplace(test.str(), *exclusion).second)
       return fail("excludes " + test + " again");
   }
-  auto meaningless = [](const auto &entry) { return entry.second.meaningless; };
+  auto meaningless = [](const auto &entry) { return entry.second.kind == Exclusion::Meaningless; };
   if (size_t count = llvm::count_if(exclusions, meaningless); count > mostMeaningless)
     return Failure{ExitUsage,
                    path + ": calls " + std::to_string(count) + " tests meaningless, more than " +

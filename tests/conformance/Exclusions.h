@@ -12,14 +12,17 @@ namespace mlir::transept {
 /// How the tests are compiled.
 enum class Mode {
   Plain,       ///< as they are
-  Symbolic,    ///< with a symbol for every size of an input
+  Symbolic,    ///< with symbols for the sizes of inputs
   Unoptimized, ///< without the phases that only make a program faster
 };
 llvm::StringRef modeName(Mode mode);
 
 struct Exclusion {
-  /// The test has no meaning for a compiler of tensor programs; otherwise it is work that is left.
-  bool meaningless = false;
+  enum Kind {
+    Meaningless, ///< the test has no meaning for a compiler of tensor programs
+    Erratum,     ///< what it expects contradicts the standard
+    NotYet,      ///< work that is left
+  } kind = NotYet;
   /// Modes in which it may fail; empty: in all.
   std::vector<Mode> modes;
   std::string reason;
@@ -29,8 +32,8 @@ struct Exclusion {
 using Exclusions = std::map<std::string, Exclusion>;
 constexpr size_t mostMeaningless = 100;
 
-/// Reads the list: a line is `FOLDER CLASS[@MODE,MODE] REASON`, CLASS is `meaningless` or `not-yet`; # begins a
-/// comment.
+/// Reads the list: a line is `FOLDER CLASS[@MODE,MODE] REASON`, CLASS is `meaningless`, `erratum` or `not-yet`; #
+/// begins a comment.
 Outcome<Exclusions> readExclusions(const std::string &path);
 
 /// Null where the test must pass in this mode.

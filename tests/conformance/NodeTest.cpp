@@ -3,6 +3,7 @@
 
 #include "tests/conformance/NodeTest.h"
 #include "frontend/TensorData.h"
+#include "ir/Transept.h"
 #include "mlir/IR/MLIRContext.h"
 #include "onnx/onnx_pb.h"
 #include <fstream>
@@ -50,6 +51,26 @@ program::DType dtypeOf(int32_t dataType) {
     return program::U64;
   case onnx::TensorProto::BOOL:
     return program::BOOL;
+  case onnx::TensorProto::FLOAT8E4M3FN:
+    return program::F8E4M3FN;
+  case onnx::TensorProto::FLOAT8E4M3FNUZ:
+    return program::F8E4M3FNUZ;
+  case onnx::TensorProto::FLOAT8E5M2:
+    return program::F8E5M2;
+  case onnx::TensorProto::FLOAT8E5M2FNUZ:
+    return program::F8E5M2FNUZ;
+  case onnx::TensorProto::FLOAT8E8M0:
+    return program::F8E8M0;
+  case onnx::TensorProto::FLOAT4E2M1:
+    return program::F4E2M1;
+  case onnx::TensorProto::INT4:
+    return program::I4;
+  case onnx::TensorProto::UINT4:
+    return program::U4;
+  case onnx::TensorProto::INT2:
+    return program::I2;
+  case onnx::TensorProto::UINT2:
+    return program::U2;
   default:
     return program::DTYPE_NONE;
   }
@@ -60,6 +81,7 @@ Outcome<Array> readArray(const fs::path &path, const std::string &name) {
   if (!tensor)
     return std::move(tensor.failure());
   MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<TranseptDialect>();
   OnnxFile file;
   file.path = path.string();
   Outcome<TensorData> data = decodeTensor(*tensor, file, &context, name);
@@ -113,18 +135,48 @@ Outcome<std::vector<DataSet>> mlir::transept::readDataSets(const fs::path &folde
   return sets;
 }
 
-void mlir::transept::makeSymbolic(onnx::ModelProto &model) {
+namespace {
+/// A size that the form of a graph depends on, not a batch or a length: a number of heads, the length of index tuples.
+struct StructuralSize {
+  const char *op;
+  int input, rank, axis; ///< rank 0: any; a negative axis counts from the end
+};
+constexpr StructuralSize structuralSizes[] = {
+    {"Attention", 0, 4, 1}, {"Attention", 1, 4, 1},        {"Attention", 2, 4, 1},        {"Attention", 4, 4, 1},
+    {"Attention", 5, 4, 1}, {"RotaryEmbedding", 0, 0, -1}, {"RotaryEmbedding", 1, 0, -1}, {"RotaryEmbedding", 2, 0, -1},
+    {"GatherND", 1, 0, -1}, {"ScatterND", 1, 0, -1}};
+
+bool isStructural(const onnx::ModelProto &model, const std::string &input, int rank, int axis) {
+  for (const onnx::NodeProto &node : model.graph().node())
+    for (const StructuralSize &size : structuralSizes)
+      if (node.op_type() == size.op && size.input < node.input_size() && node.input(size.input) == input &&
+          (size.rank == 0 || size.rank == rank) && axis == (size.axis < 0 ? size.axis + rank : size.axis))
+        return true;
+  return false;
+}
+} // namespace
+
+void mlir::transept::makeSymbolic(onnx::ModelProto &model, const onnx::ModelProto &original) {
   onnx::GraphProto &graph = *model.mutable_graph();
   graph.clear_value_info();
   int count = 0;
-  for (onnx::ValueInfoProto &input : *graph.mutable_input())
-    if (input.type().has_tensor_type())
-      for (onnx::TensorShapeProto::Dimension &dim :
-           *input.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
-        dim.set_dim_param("size" + std::to_string(count++));
+  for (onnx::ValueInfoProto &input : *graph.mutable_input()) {
+    if (!input.type().has_tensor_type())
+      continue;
+    onnx::TensorShapeProto &shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int axis = 0; axis < shape.dim_size(); ++axis, ++count)
+      if (!isStructural(original, input.name(), shape.dim_size(), axis))
+        shape.mutable_dim(axis)->set_dim_param("size" + std::to_string(count));
+  }
   for (onnx::ValueInfoProto &output : *graph.mutable_output())
     if (output.type().has_tensor_type())
       output.mutable_type()->mutable_tensor_type()->clear_shape();
+}
+
+fs::path mlir::transept::originalOf(const fs::path &folder) {
+  std::string name = folder.filename().string();
+  fs::path original = folder.parent_path() / name.substr(0, name.find("_expanded"));
+  return fs::exists(original / "model.onnx") ? original : folder;
 }
 
 std::vector<std::string> mlir::transept::operatorsOf(const onnx::ModelProto &model) {

@@ -27,8 +27,13 @@ Outcome<onnx::ModelProto> readModel(const std::filesystem::path &file);
 /// The folders test_data_set_* of a test, in order. Inputs that the folder leaves out are absent.
 Outcome<std::vector<DataSet>> readDataSets(const std::filesystem::path &folder, const onnx::ModelProto &model);
 
-/// Replaces every size of the model's inputs by a symbol of its own, and forgets the declared shapes of all else.
-void makeSymbolic(onnx::ModelProto &model);
+/// Replaces every size of the model's inputs by a symbol of its own, and forgets the declared shapes of all else. Sizes
+/// stay that the form of the graph depends on: numbers of heads and the like. `original` is the model, or what it was
+/// expanded from.
+void makeSymbolic(onnx::ModelProto &model, const onnx::ModelProto &original);
+
+/// The folder whose operator this one expands through its function body; itself where there is none.
+std::filesystem::path originalOf(const std::filesystem::path &folder);
 
 /// Operators that a test is about: those of the graph, without what only prepares their operands.
 std::vector<std::string> operatorsOf(const onnx::ModelProto &model);

@@ -83,7 +83,10 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
     return say(model.failure());
   fs::path source = folder / "model.onnx", artifact = scratch / "model.tsp";
   if (mode == Mode::Symbolic) {
-    makeSymbolic(*model);
+    Outcome<onnx::ModelProto> original = readModel(originalOf(folder) / "model.onnx");
+    if (!original)
+      return say(original.failure());
+    makeSymbolic(*model, *original);
     source = scratch / "model.onnx";
     std::ofstream file(source, std::ios::binary | std::ios::trunc);
     if (!model->SerializeToOstream(&file))

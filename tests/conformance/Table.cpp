@@ -19,14 +19,12 @@ struct Row {
   std::map<std::string, unsigned> reasons;
 };
 
-/// The folder that this one is the expansion of; itself if it is none.
-std::string baseOf(const std::string &test) { return test.substr(0, test.find("_expanded")); }
-
 std::string reasonOf(const Exclusion &exclusion) {
   std::string modes;
   for (Mode mode : exclusion.modes)
     modes += (modes.empty() ? " (" : ", ") + modeName(mode).str();
-  return (exclusion.meaningless ? "" : "not yet: ") + exclusion.reason + modes + (modes.empty() ? "" : ")");
+  return (exclusion.kind == Exclusion::NotYet ? "not yet: " : "") + exclusion.reason + modes +
+         (modes.empty() ? "" : ")");
 }
 
 } // namespace
@@ -36,8 +34,7 @@ Outcome<std::string> mlir::transept::conformancePage(const fs::path &root, const
   std::map<std::string, Row> rows;
   unsigned passed = 0, meaningless = 0;
   for (const std::string &test : tests) {
-    fs::path file = root / baseOf(test) / "model.onnx";
-    Outcome<onnx::ModelProto> model = readModel(fs::exists(file) ? file : root / test / "model.onnx");
+    Outcome<onnx::ModelProto> model = readModel(originalOf(root / test) / "model.onnx");
     if (!model)
       return std::move(model.failure());
     Row &row = rows[llvm::join(operatorsOf(*model), ", ")];
@@ -50,7 +47,7 @@ Outcome<std::string> mlir::transept::conformancePage(const fs::path &root, const
     if (exclusion == exclusions.end())
       continue;
     ++row.reasons[reasonOf(exclusion->second)];
-    meaningless += exclusion->second.meaningless;
+    meaningless += exclusion->second.kind == Exclusion::Meaningless;
   }
   std::string page =
       "# ONNX conformance\n\nThe node tests of ONNX 1.21 as `transept-conformance` runs them: " +

@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
   app.add_flag("-v,--verbose", flags.verbose, "Also name folders that are as listed");
   auto set = [&](Mode mode) { return [&flags, mode](int64_t) { flags.mode = mode; }; };
   CLI::Option *symbolic =
-      app.add_flag_function("--symbolic", set(Mode::Symbolic), "A symbol in place of every size of an input");
+      app.add_flag_function("--symbolic", set(Mode::Symbolic), "Symbols in place of the sizes of inputs");
   app.add_flag_function("--unoptimized", set(Mode::Unoptimized), "Without the phases that fold and fuse")
       ->excludes(symbolic);
   app.add_flag("--print-page", flags.page, "Print the table of operators instead of running anything");
