@@ -57,12 +57,26 @@ typedef struct transept_kernel_table {
 
 #define TRANSEPT_KERNEL_TABLE_SYMBOL "transept_kernels"
 
+/* The push constants of a kernel that is a compute shader: a dispatch as above, with device addresses. The entry point
+ * is TRANSEPT_SHADER_ENTRY_POINT; workgroups are counted along x, and the first one computes the items from `begin` on,
+ * as many as the manifest says for a workgroup; items at or above `end` are left out. */
+typedef struct transept_shader_call {
+  uint64_t buffers; /* of a table of device addresses, in the order of the kernel's buffer parameters */
+  uint64_t sizes;   /* of a table of int64_t, in the order of the kernel's size parameters */
+  uint64_t error;   /* of the transept_error_word of the run */
+  int64_t begin, end;
+} transept_shader_call;
+
+#define TRANSEPT_SHADER_ENTRY_POINT "main"
+
 TRANSEPT_ABI_ASSERT(sizeof(transept_error_word) == 16, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(offsetof(transept_error_word, value) == 8, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(sizeof(transept_dispatch) == 24, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(offsetof(transept_dispatch, sizes) == 8, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(offsetof(transept_dispatch, error) == 16, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(sizeof(transept_kernel_table) == 16, "layout is part of the ABI");
+TRANSEPT_ABI_ASSERT(sizeof(transept_shader_call) == 40, "layout is part of the ABI");
+TRANSEPT_ABI_ASSERT(offsetof(transept_shader_call, begin) == 24, "layout is part of the ABI");
 
 #ifdef __cplusplus
 }
