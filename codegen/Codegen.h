@@ -13,20 +13,32 @@
 
 namespace mlir::kernel {
 
-/// A set of instructions that kernels are compiled for, and the decisions that follow from it.
-struct CpuLevel {
-  /// Name in the artifact; the runtime picks the best level it can run.
-  llvm::StringLiteral name;
-  /// LLVM feature names, separated by commas; what a processor must have (and its system save).
-  llvm::StringLiteral features;
+/// What the code of a kernel may use.
+struct Machine {
   /// One rounding per multiply-add. Levels that have it agree in every bit.
   bool fusedMultiplyAdd;
   /// Rounding to an integral value is one instruction.
   bool roundInstruction;
   /// Conversion from and to f16 is one instruction.
   bool halfConversion;
-  /// Vectors of 16 f32 that fit into the registers, and the most rows of a register tile of a matrix product.
+  /// Vectors of 16 f32 that fit into the registers, and the most rows of a register tile of a matrix product; 0 where
+  /// code computes one element at a time.
   int64_t registers, tileRows;
+
+  bool hasVectors() const { return registers > 0; }
+};
+
+/// A set of instructions that kernels are compiled for, and the decisions that follow from it.
+struct CpuLevel {
+  /// Name in the artifact; the runtime picks the best level it can run.
+  llvm::StringLiteral name;
+  /// LLVM feature names, separated by commas; what a processor must have (and its system save).
+  llvm::StringLiteral features;
+  /// As in Machine.
+  bool fusedMultiplyAdd, roundInstruction, halfConversion;
+  int64_t registers, tileRows;
+
+  Machine machine() const { return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows}; }
 };
 
 /// All levels, best first.

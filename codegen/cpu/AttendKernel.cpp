@@ -5,17 +5,19 @@
 // transposed, scores are a small matrix product, softmax goes row by row, and a second product adds the weighted
 // values.
 
+#include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/LaneMatrix.h"
-#include "codegen/cpu/Math.h"
-#include "codegen/cpu/Num.h"
 #include "codegen/cpu/OnlineSoftmax.h"
 #include "codegen/cpu/Schedule.h"
 #include "codegen/cpu/Tile.h"
+#include "codegen/emit/Math.h"
+#include "codegen/emit/Num.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 using namespace mlir::transept;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -5,13 +5,15 @@
 // cache; x is read as it lies. Sums of a tile go through a small buffer to the epilogue, which is emitted once per
 // part.
 
-#include "codegen/cpu/Body.h"
+#include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/Schedule.h"
 #include "codegen/cpu/Tile.h"
+#include "codegen/emit/Body.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 namespace {
 

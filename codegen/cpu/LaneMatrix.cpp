@@ -6,6 +6,7 @@
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 // Eklundh: exchanges the off-diagonal squares of width 1, 2, 4 and 8.
 void cpu::emitTranspose(Emitter &e, MutableArrayRef<Value> rows) {

@@ -4,16 +4,16 @@
 #ifndef TRANSEPT_CODEGEN_CPU_LANEMATRIX_H
 #define TRANSEPT_CODEGEN_CPU_LANEMATRIX_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 
 namespace mlir::kernel::cpu {
 
 /// Rows become columns; 16 vectors.
-void emitTranspose(Emitter &emitter, MutableArrayRef<Value> rows);
+void emitTranspose(emit::Emitter &emitter, MutableArrayRef<Value> rows);
 
 /// Lane i of the result is the sum of all lanes of vectors[i], by the tree of Emitter::reduceLanes. 2, 4, 8 or 16
 /// vectors; lanes without a vector hold anything.
-Value emitLaneSums(Emitter &emitter, ArrayRef<Value> vectors);
+Value emitLaneSums(emit::Emitter &emitter, ArrayRef<Value> vectors);
 
 } // namespace mlir::kernel::cpu
 

@@ -1,7 +1,8 @@
 //===- Lower.cpp - kernel functions to LLVM dialect functions -----------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/cpu/Kernels.h"
+#include "codegen/emit/Emitter.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -18,11 +19,13 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
+#include "transept/abi.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 void kernel::registerCpuDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, cf::ControlFlowDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect,
@@ -31,10 +34,32 @@ void kernel::registerCpuDialects(DialectRegistry &registry) {
   registerLLVMDialectTranslation(registry);
 }
 
+/// A function with the calling convention of transept/abi.h.
+static KernelFunction createFunction(OpBuilder &b, FuncOp source) {
+  Location loc = source.getLoc();
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
+  // LLVM takes functions named like those of the C library for them.
+  auto function = b.create<func::FuncOp>(loc, ("kernel." + source.getSymName()).str(),
+                                         b.getFunctionType({pointer, i64, i64, pointer}, {}));
+  b.setInsertionPointToStart(function.addEntryBlock());
+  auto field = [&](int32_t offset) -> Value {
+    Value place =
+        b.create<LLVM::GEPOp>(loc, pointer, b.getI8Type(), function.getArgument(0), ArrayRef<LLVM::GEPArg>{offset});
+    return b.create<LLVM::LoadOp>(loc, pointer, place, /*alignment=*/8);
+  };
+  return {function,
+          field(offsetof(transept_dispatch, buffers)),
+          field(offsetof(transept_dispatch, sizes)),
+          field(offsetof(transept_dispatch, error)),
+          function.getArgument(1),
+          function.getArgument(2),
+          function.getArgument(3)};
+}
+
 static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, const CpuLevel &level) {
   if (!func.getItemsAttr())
     return func.emitOpError("is not scheduled");
-  Emitter emitter(builder, func, level);
+  Emitter emitter(builder, func, level.machine(), createFunction(builder, func));
   LogicalResult emitted =
       TypeSwitch<Operation *, LogicalResult>(&func.getBody().front().front())
           .Case([&](MapOp op) { return emitMap(emitter, op); })

@@ -1,12 +1,14 @@
 //===- MapKernel.cpp - kernel.map ---------------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Body.h"
+#include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/Schedule.h"
+#include "codegen/emit/Body.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 namespace {
 

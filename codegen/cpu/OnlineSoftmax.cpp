@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/OnlineSoftmax.h"
-#include "codegen/cpu/Math.h"
+#include "codegen/emit/Math.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 

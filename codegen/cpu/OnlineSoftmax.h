@@ -7,7 +7,7 @@
 #ifndef TRANSEPT_CODEGEN_CPU_ONLINESOFTMAX_H
 #define TRANSEPT_CODEGEN_CPU_ONLINESOFTMAX_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 
 namespace mlir::kernel::cpu {
 
@@ -22,10 +22,11 @@ using ScoreOf = llvm::function_ref<Value(Value raw, Value position)>;
 
 /// Replaces the `count` (up to attendKeys) raw scores of a block by their weights exp(score - maximum). Whole groups of
 /// 16 are read and written; scores behind the last key become -inf.
-SoftmaxState emitSoftmaxBlock(Emitter &emitter, Value scores, Value count, ScoreOf scoreOf, Value maximum, Value total);
+SoftmaxState emitSoftmaxBlock(emit::Emitter &emitter, Value scores, Value count, ScoreOf scoreOf, Value maximum,
+                              Value total);
 
 /// `maximum`, or 0 where nothing was visible: what exponents are taken relative to.
-Value finiteMaximum(Emitter &emitter, Value maximum);
+Value finiteMaximum(emit::Emitter &emitter, Value maximum);
 
 } // namespace mlir::kernel::cpu
 

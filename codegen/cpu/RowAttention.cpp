@@ -4,15 +4,17 @@
 // An item is a row and a head. The elements of a query and a key are multiplied in 16 lanes that are then added up; the
 // values are added key by key.
 
+#include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/LaneMatrix.h"
-#include "codegen/cpu/Math.h"
 #include "codegen/cpu/OnlineSoftmax.h"
 #include "codegen/cpu/Schedule.h"
+#include "codegen/emit/Math.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 using namespace mlir::transept;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -95,7 +97,7 @@ private:
   /// last key it is taken again.
   void multiplyKeys(Value from, Value count) {
     // As many sums as registers hold; the additions of a key are the same for any number.
-    const int64_t together = e.level.registers > lanes ? lanes : 4;
+    const int64_t together = e.machine.registers > lanes ? lanes : 4;
     e.forLoop(e.index(0), count, together, [&](Value position) {
       SmallVector<Value> pointers, sums(together, e.number(vf32, 0));
       for (int64_t i = 0; i < together; ++i) {

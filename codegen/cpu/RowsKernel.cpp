@@ -1,12 +1,14 @@
 //===- RowsKernel.cpp - kernel.rows -------------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Body.h"
-#include <limits>
+#include "codegen/cpu/Kernels.h"
+#include "codegen/emit/Body.h"
+#include "codegen/emit/Reduce.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 namespace {
 
@@ -82,15 +84,14 @@ private:
   }
 
   LogicalResult emitReduce(RowReduceOp reduce, IRMapping &values) {
-    Type element = reduce.getResult().getType();
-    FailureOr<Value> neutral = neutralElement(reduce, element);
+    FailureOr<Value> neutral = neutralElement(e, reduce);
     if (failed(neutral))
       return failure();
     Block &block = reduce.getBody().front();
     Body body(e, block, block.getArgument(0), {}, buffers, values);
     if (failed(body.emitUniform()))
       return failure();
-    auto combine = [&](Value x, Value y) { return combined(reduce.getKind(), x, y); };
+    auto combine = [&](Value x, Value y) { return combined(e, reduce.getKind(), x, y); };
     FailureOr<Value> lanesOfRow = body.vectorizable() ? reduceGroups(body, e.broadcast(*neutral), combine)
                                                       : reduceElements(body, e.broadcast(*neutral), combine);
     if (failed(lanesOfRow))
@@ -142,36 +143,6 @@ private:
     if (failed(result))
       return failure();
     return e.load(memory, e.vectorOf(element));
-  }
-
-  FailureOr<Value> neutralElement(RowReduceOp reduce, Type element) {
-    StringRef kind = reduce.getKind();
-    if (Emitter::isShortFloat(element) || !element.isIntOrFloat())
-      return reduce.emitOpError("cannot reduce elements of type ") << element;
-    bool isFloat = isa<FloatType>(element);
-    unsigned width = element.getIntOrFloatBitWidth();
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (kind == "add")
-      return e.number(element, isFloat ? -0.0 : 0.0);
-    if (kind == "mul")
-      return e.number(element, 1);
-    if (kind == "max")
-      return isFloat ? e.number(element, -infinity)
-                     : e.integer(element, APInt::getSignedMinValue(width).getSExtValue());
-    if (kind == "min")
-      return isFloat ? e.number(element, infinity) : e.integer(element, APInt::getSignedMaxValue(width).getSExtValue());
-    return reduce.emitOpError("has the unknown kind '") << kind << "'";
-  }
-
-  Value combined(StringRef kind, Value x, Value y) {
-    bool isFloat = isa<FloatType>(getElementTypeOrSelf(x.getType()));
-    if (kind == "add")
-      return e.add(x, y);
-    if (kind == "mul")
-      return e.mul(x, y);
-    if (kind == "max")
-      return isFloat ? e.b.create<arith::MaximumFOp>(e.loc, x, y).getResult() : e.maximum(x, y);
-    return isFloat ? e.b.create<arith::MinimumFOp>(e.loc, x, y).getResult() : e.minimum(x, y);
   }
 
   Emitter &e;

@@ -8,12 +8,8 @@
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 using namespace mlir::transept;
-
-DimAttr cpu::chunksOf(DimAttr size, int64_t chunk) {
-  MLIRContext *context = size.getContext();
-  return dimFloorDiv(dimAdd(size, dimConstant(context, chunk - 1)), dimConstant(context, chunk));
-}
 
 int64_t cpu::mapChunk(MapOp op) {
   // Rows of this length stay whole: one item writes them as one stream.

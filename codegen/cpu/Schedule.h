@@ -4,7 +4,7 @@
 #ifndef TRANSEPT_CODEGEN_CPU_SCHEDULE_H
 #define TRANSEPT_CODEGEN_CPU_SCHEDULE_H
 
-#include "ir/Kernel.h"
+#include "codegen/emit/WorkItems.h"
 
 namespace mlir::kernel::cpu {
 
@@ -17,11 +17,6 @@ constexpr int64_t attendKeys = 64;
 
 /// Positions of the innermost dimension that one item of a map computes.
 int64_t mapChunk(MapOp op);
-/// ceil(size / chunk).
-transept::DimAttr chunksOf(transept::DimAttr size, int64_t chunk);
-
-/// Merges adjacent dimensions of the domain that every access treats as one.
-void mergeMapDimensions(MapOp op);
 
 } // namespace mlir::kernel::cpu
 

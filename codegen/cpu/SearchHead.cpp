@@ -1,14 +1,16 @@
 //===- SearchHead.cpp - block maxima, sums and candidates of logits -----------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Math.h"
+#include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/Schedule.h"
+#include "codegen/emit/Math.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 using namespace mlir::transept;
 
 namespace {

@@ -1,22 +1,20 @@
 //===- SerialKernel.cpp - kernel.serial ---------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Body.h"
+#include "codegen/cpu/Kernels.h"
+#include "codegen/emit/Body.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 LogicalResult cpu::emitSerial(Emitter &emitter, SerialOp op) {
   auto kernel = cast<KernelOp>(op.getOperation());
   Block &block = op.getBody().front();
-  unsigned inputs = op.getInputs().size(), outputs = op.getOutputs().size();
   Body::Buffers buffers;
-  for (auto [i, output] : llvm::enumerate(op.getOutputs()))
-    buffers[block.getArgument(1 + i)] = {emitter.buffer(output),
-                                         cast<transept::DimsAttr>(kernel.getShapes()[inputs + i]),
-                                         elementTypeOf(output.getType())};
-  Body::addInputs(emitter, buffers, kernel, block.getArguments().drop_front(1 + outputs));
+  Body::addOutputs(emitter, buffers, kernel, block.getArguments().slice(1, op.getOutputs().size()));
+  Body::addInputs(emitter, buffers, kernel, block.getArguments().drop_front(1 + op.getOutputs().size()));
   LogicalResult result = success();
   emitter.forItems([&](Value item) {
     IRMapping values;

@@ -7,6 +7,7 @@
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 /// One register tile: rows * columns / 16 sums are loop-carried, each step loads a row of w and broadcasts `rows`
 /// elements of x.
@@ -47,9 +48,9 @@ static void emitTile(Emitter &e, const Product &product, int64_t rows, Value col
 
 /// Columns of the widest tile of that many rows: sums, a row of w and one broadcast have to fit into the registers.
 /// With one row, w is an operand from memory.
-static int64_t widestTile(const CpuLevel &level, int64_t rows) {
+static int64_t widestTile(const Machine &machine, int64_t rows) {
   for (int64_t vectors = panelColumns / lanes; vectors > 1; vectors /= 2)
-    if (rows * vectors + (rows > 1 ? vectors : 0) + 1 <= level.registers)
+    if (rows * vectors + (rows > 1 ? vectors : 0) + 1 <= machine.registers)
       return vectors * lanes;
   return lanes;
 }
@@ -57,7 +58,7 @@ static int64_t widestTile(const CpuLevel &level, int64_t rows) {
 void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows, Value columns) {
   auto constant = getConstantIntValue(columns);
   Value from = e.index(0);
-  for (int64_t width = widestTile(e.level, rows); width >= lanes; width /= 2) {
+  for (int64_t width = widestTile(e.machine, rows); width >= lanes; width /= 2) {
     Value to = e.mul(e.div(columns, e.index(width)), e.index(width));
     e.forLoop(from, to, width, [&](Value column) { emitTile(e, product, rows, column, width); });
     if (constant && *constant % width == 0)
@@ -69,7 +70,7 @@ void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows, Valu
 // Tiles of equal height as far as possible: 7 rows are 4 and 3, not 6 and 1.
 void cpu::forRowTiles(Emitter &e, Value rows, llvm::function_ref<void(Value, int64_t)> tile,
                       llvm::function_ref<void(Value, Value)> after) {
-  int64_t highest = e.level.tileRows;
+  int64_t highest = e.machine.tileRows;
   auto body = [&](ValueRange carried) {
     Value row = carried[0], left = e.sub(rows, row);
     Value tiles = e.ceilDiv(left, highest);

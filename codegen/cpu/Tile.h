@@ -4,7 +4,7 @@
 #ifndef TRANSEPT_CODEGEN_CPU_TILE_H
 #define TRANSEPT_CODEGEN_CPU_TILE_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 
 namespace mlir::kernel::cpu {
 
@@ -23,11 +23,11 @@ struct Product {
 
 /// Computes `columns` columns, a multiple of 16, of the first `rows` rows of the product, in register tiles of that
 /// many rows. Per element one chain of multiply-adds over ascending k, whatever the tile.
-void emitProductRows(Emitter &emitter, const Product &product, int64_t rows, Value columns);
+void emitProductRows(emit::Emitter &emitter, const Product &product, int64_t rows, Value columns);
 
 /// Walks `rows` rows in tiles whose heights the level's registers hold: `tile` emits the code for a height, `after`
 /// what follows for any height.
-void forRowTiles(Emitter &emitter, Value rows, llvm::function_ref<void(Value row, int64_t height)> tile,
+void forRowTiles(emit::Emitter &emitter, Value rows, llvm::function_ref<void(Value row, int64_t height)> tile,
                  llvm::function_ref<void(Value row, Value height)> after = nullptr);
 
 } // namespace mlir::kernel::cpu

@@ -1,16 +1,16 @@
 //===- Rounding.cpp - integral values, signs and conversions between float types ----------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Math.h"
-#include "codegen/cpu/Num.h"
+#include "codegen/emit/Math.h"
+#include "codegen/emit/Num.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
-using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
-Value cpu::emitAbs(Emitter &e, Value x) { return e.b.create<math::AbsFOp>(e.loc, x); }
-Value cpu::emitCopySign(Emitter &e, Value magnitude, Value sign) {
+Value emit::emitAbs(Emitter &e, Value x) { return e.b.create<math::AbsFOp>(e.loc, x); }
+Value emit::emitCopySign(Emitter &e, Value magnitude, Value sign) {
   return e.b.create<math::CopySignOp>(e.loc, magnitude, sign);
 }
 
@@ -30,8 +30,8 @@ static Value byMagnitude(Emitter &e, Value value, llvm::function_ref<Num(Num)> f
   return select(magnitude < allIntegral(x), result, x).v;
 }
 
-Value cpu::emitTrunc(Emitter &e, Value value) {
-  if (e.level.roundInstruction)
+Value emit::emitTrunc(Emitter &e, Value value) {
+  if (e.machine.roundInstruction)
     return e.b.create<math::TruncOp>(e.loc, value);
   return byMagnitude(e, value, [](Num a) {
     Num nearest = nearestOfPositive(a);
@@ -39,28 +39,28 @@ Value cpu::emitTrunc(Emitter &e, Value value) {
   });
 }
 
-Value cpu::emitFloor(Emitter &e, Value value) {
-  if (e.level.roundInstruction)
+Value emit::emitFloor(Emitter &e, Value value) {
+  if (e.machine.roundInstruction)
     return e.b.create<math::FloorOp>(e.loc, value);
   Num x{e, value}, whole{e, emitTrunc(e, value)};
   return select(whole > x, whole - 1.0, whole).v;
 }
 
-Value cpu::emitCeil(Emitter &e, Value value) {
-  if (e.level.roundInstruction)
+Value emit::emitCeil(Emitter &e, Value value) {
+  if (e.machine.roundInstruction)
     return e.b.create<math::CeilOp>(e.loc, value);
   Num x{e, value}, whole{e, emitTrunc(e, value)};
   // -0.5 becomes -0.0.
   return emitCopySign(e, select(whole < x, whole + 1.0, whole).v, value);
 }
 
-Value cpu::emitRoundEven(Emitter &e, Value value) {
-  if (e.level.roundInstruction)
+Value emit::emitRoundEven(Emitter &e, Value value) {
+  if (e.machine.roundInstruction)
     return e.b.create<math::RoundEvenOp>(e.loc, value);
   return byMagnitude(e, value, nearestOfPositive);
 }
 
-Value cpu::emitRound(Emitter &e, Value value) {
+Value emit::emitRound(Emitter &e, Value value) {
   return byMagnitude(e, value, [](Num a) {
     Num whole = a.of(emitTrunc(a.e, a.v));
     return whole + select((a - whole) < 0.5, a.like(0.0), a.like(1.0));
@@ -110,11 +110,11 @@ static Num halfValue(Num bits) {
   return (result | ((bits & bits.likeInteger(0x8000)) << 16)).asFloat();
 }
 
-Value cpu::emitExtend(Emitter &e, Value x, Type from, Type to) {
+Value emit::emitExtend(Emitter &e, Value x, Type from, Type to) {
   Type i32 = e.b.getI32Type();
   if (from.isBF16()) {
     x = (Num{e, castInteger(e, x, i32)} << 16).asFloat().v;
-  } else if (from.isF16() && !e.level.halfConversion) {
+  } else if (from.isF16() && !e.machine.halfConversion) {
     x = halfValue({e, castInteger(e, x, i32)}).v;
   } else if (from.isF16()) {
     Value half = e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), from), x);
@@ -137,7 +137,7 @@ static Value truncateToOdd(Emitter &e, Value value) {
   return select(inexact, down | bits.likeInteger(1), bits).asFloat().v;
 }
 
-Value cpu::emitTruncate(Emitter &e, Value x, Type to) {
+Value emit::emitTruncate(Emitter &e, Value x, Type to) {
   Type from = getElementTypeOrSelf(x.getType()), i16 = e.b.getI16Type();
   if (from == to)
     return x;
@@ -145,7 +145,7 @@ Value cpu::emitTruncate(Emitter &e, Value x, Type to) {
     return e.b.create<arith::TruncFOp>(e.loc, e.sameShape(x.getType(), to), x);
   if (from.isF64())
     x = truncateToOdd(e, x);
-  if (to.isF16() && e.level.halfConversion) {
+  if (to.isF16() && e.machine.halfConversion) {
     Value half = e.b.create<arith::TruncFOp>(e.loc, e.sameShape(x.getType(), to), x);
     return e.b.create<arith::BitcastOp>(e.loc, e.sameShape(x.getType(), i16), half);
   }

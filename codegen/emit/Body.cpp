@@ -1,19 +1,28 @@
 //===- Body.cpp - inlining scalar regions, one element or sixteen at a time ---------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Body.h"
+#include "codegen/emit/Body.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
-using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 void Body::addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments, unsigned first) {
   for (auto [i, argument] : llvm::enumerate(arguments)) {
     Value input = kernel.getInputs()[first + i];
     buffers[argument] = {emitter.buffer(input), cast<transept::DimsAttr>(kernel.getShapes()[first + i]),
                          elementTypeOf(input.getType())};
+  }
+}
+
+void Body::addOutputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments) {
+  for (auto [i, argument] : llvm::enumerate(arguments)) {
+    Value output = kernel.getOutputs()[i];
+    buffers[argument] = {emitter.buffer(output),
+                         cast<transept::DimsAttr>(kernel.getShapes()[kernel.getInputs().size() + i]),
+                         elementTypeOf(output.getType())};
   }
 }
 

@@ -1,12 +1,12 @@
 //===- Num.h - formulas over values that are still to be computed ------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifndef TRANSEPT_CODEGEN_CPU_NUM_H
-#define TRANSEPT_CODEGEN_CPU_NUM_H
+#ifndef TRANSEPT_CODEGEN_EMIT_NUM_H
+#define TRANSEPT_CODEGEN_EMIT_NUM_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 
-namespace mlir::kernel::cpu {
+namespace mlir::kernel::emit {
 
 /// A value with its emitter: `x * y + 1.0` emits the operations. Literals take the type of the other operand.
 struct Num {
@@ -80,6 +80,6 @@ inline Num polynomial(Num x, ArrayRef<double> coefficients) {
   return result;
 }
 
-} // namespace mlir::kernel::cpu
+} // namespace mlir::kernel::emit
 
-#endif // TRANSEPT_CODEGEN_CPU_NUM_H
+#endif // TRANSEPT_CODEGEN_EMIT_NUM_H

@@ -1,15 +1,15 @@
 //===- Math.cpp - elementary functions as code --------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Math.h"
-#include "codegen/cpu/Coefficients.h"
-#include "codegen/cpu/Num.h"
+#include "codegen/emit/Math.h"
+#include "codegen/emit/Coefficients.h"
+#include "codegen/emit/Num.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::kernel;
-using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
@@ -57,7 +57,7 @@ Num powerOfTwo(Num n, const Precision &p) { return ((n + n.likeInteger(p.bias)) 
 
 } // namespace
 
-Value cpu::emitExp(Emitter &e, Value value) {
+Value emit::emitExp(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);
   // Two instructions, maximum and minimum, that keep NaN.
@@ -71,7 +71,7 @@ Value cpu::emitExp(Emitter &e, Value value) {
   return (y * powerOfTwo(half, p) * second).v;
 }
 
-Value cpu::emitExpM1(Emitter &e, Value value) {
+Value emit::emitExpM1(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);
   double low = x.isDouble() ? -40 : -20, high = x.isDouble() ? 709 : 88;
@@ -95,7 +95,7 @@ static Num logOfReduced(Num f, Num n) {
   return fma(n, n.like(p.ln2High), f - (half - tail));
 }
 
-Value cpu::emitLog(Emitter &e, Value value) {
+Value emit::emitLog(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);
   bool isDouble = x.isDouble();
@@ -111,7 +111,7 @@ Value cpu::emitLog(Emitter &e, Value value) {
   return select((x > 0.0) & (x < infinity), result, special).v;
 }
 
-Value cpu::emitLog1p(Emitter &e, Value value) {
+Value emit::emitLog1p(Emitter &e, Value value) {
   Num x{e, value};
   Num sum = x + 1.0;
   Num lost = x - (sum - 1.0);
@@ -120,7 +120,7 @@ Value cpu::emitLog1p(Emitter &e, Value value) {
   return select(equal(sum, 1.0), x, result).v;
 }
 
-Value cpu::emitTanh(Emitter &e, Value value) {
+Value emit::emitTanh(Emitter &e, Value value) {
   Num x{e, value};
   Num magnitude = absolute(x), square = x * x;
   Num small =
@@ -129,7 +129,7 @@ Value cpu::emitTanh(Emitter &e, Value value) {
   return select(magnitude < 0.625, small, large).v;
 }
 
-Value cpu::emitErf(Emitter &e, Value value) {
+Value emit::emitErf(Emitter &e, Value value) {
   Num x{e, value};
   Num magnitude = absolute(x), square = x * x;
   bool isDouble = x.isDouble();
@@ -191,12 +191,12 @@ Num oddInDouble(Num x, double threshold, double cubic, llvm::function_ref<Num(Nu
 
 } // namespace
 
-Value cpu::emitSin(Emitter &e, Value x) {
+Value emit::emitSin(Emitter &e, Value x) {
   Num result = sineOf(reduceByQuarterTurns({e, x}), 0);
   return select(equal({e, x}, 0.0), Num{e, x}, result).v; // keeps the sign of zero
 }
-Value cpu::emitCos(Emitter &e, Value x) { return sineOf(reduceByQuarterTurns({e, x}), 1).v; }
-Value cpu::emitTan(Emitter &e, Value x) { return (Num{e, emitSin(e, x)} / Num{e, emitCos(e, x)}).v; }
+Value emit::emitCos(Emitter &e, Value x) { return sineOf(reduceByQuarterTurns({e, x}), 1).v; }
+Value emit::emitTan(Emitter &e, Value x) { return (Num{e, emitSin(e, x)} / Num{e, emitCos(e, x)}).v; }
 
 /// atan of |x| <= 1. In f64, the angle is halved twice before its series is summed.
 static Num atanSmall(Num x) {
@@ -213,14 +213,14 @@ static Num atanSmall(Num x) {
   return fma(polynomial(square, atan32) * square, x, x);
 }
 
-Value cpu::emitAtan(Emitter &e, Value value) {
+Value emit::emitAtan(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
   Num inverted = magnitude > 1.0;
   Num small = atanSmall(select(inverted, 1.0 / magnitude, magnitude));
   return copySign(select(inverted, 1.57079632679489661923 - small, small), x).v;
 }
 
-Value cpu::emitAtan2(Emitter &e, Value yValue, Value xValue) {
+Value emit::emitAtan2(Emitter &e, Value yValue, Value xValue) {
   Num x{e, xValue}, y{e, yValue};
   Num ax = absolute(x), ay = absolute(y);
   Num inverted = ay > ax;
@@ -233,7 +233,7 @@ Value cpu::emitAtan2(Emitter &e, Value yValue, Value xValue) {
   return select(equal(x, x) & equal(y, y), angle, x + y).v;
 }
 
-Value cpu::emitAsin(Emitter &e, Value value) {
+Value emit::emitAsin(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
   if (x.isDouble())
     return emitAtan(e, (x / squareRoot((1.0 - x) * (x + 1.0))).v);
@@ -244,7 +244,7 @@ Value cpu::emitAsin(Emitter &e, Value value) {
   return copySign(select(outer, 1.57079632679489661923 - inner * 2.0, inner), x).v;
 }
 
-Value cpu::emitAcos(Emitter &e, Value value) {
+Value emit::emitAcos(Emitter &e, Value value) {
   Num x{e, value}, magnitude = absolute(x);
   if (x.isDouble())
     return (Num{e, emitAtan(e, squareRoot((1.0 - x) / (x + 1.0)).v)} * 2.0).v;
@@ -259,7 +259,7 @@ Value cpu::emitAcos(Emitter &e, Value value) {
 //===- By way of exp and log in f64
 //--------------------------------------------------------------------------------===//
 
-Value cpu::emitSinh(Emitter &e, Value x) {
+Value emit::emitSinh(Emitter &e, Value x) {
   return oddInDouble({e, x}, 1e-3, 1.0 / 6,
                      [](Num a) {
                        Num grown = exponential(a);
@@ -267,7 +267,7 @@ Value cpu::emitSinh(Emitter &e, Value x) {
                      })
       .v;
 }
-Value cpu::emitCosh(Emitter &e, Value x) {
+Value emit::emitCosh(Emitter &e, Value x) {
   return inDouble({e, x},
                   [](Num wide) {
                     Num grown = exponential(absolute(wide));
@@ -275,28 +275,28 @@ Value cpu::emitCosh(Emitter &e, Value x) {
                   })
       .v;
 }
-Value cpu::emitAsinh(Emitter &e, Value x) {
+Value emit::emitAsinh(Emitter &e, Value x) {
   return oddInDouble({e, x}, 1e-3, -1.0 / 6, [](Num a) { return logarithm(a + squareRoot(fma(a, a, a.like(1.0)))); }).v;
 }
-Value cpu::emitAcosh(Emitter &e, Value x) {
+Value emit::emitAcosh(Emitter &e, Value x) {
   return inDouble({e, x},
                   [](Num a) { return select(a < 1.0, notANumber, logarithm(a + squareRoot((a - 1.0) * (a + 1.0)))); })
       .v;
 }
-Value cpu::emitAtanh(Emitter &e, Value x) {
+Value emit::emitAtanh(Emitter &e, Value x) {
   return oddInDouble({e, x}, 1e-3, 1.0 / 3, [](Num a) { return logarithm((a + 1.0) / (1.0 - a)) * 0.5; }).v;
 }
-Value cpu::emitExp2(Emitter &e, Value x) {
+Value emit::emitExp2(Emitter &e, Value x) {
   return inDouble({e, x}, [](Num wide) { return exponential(wide * 0.69314718055994530942); }).v;
 }
-Value cpu::emitLog2(Emitter &e, Value x) {
+Value emit::emitLog2(Emitter &e, Value x) {
   return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 1.4426950408889634074; }).v;
 }
-Value cpu::emitLog10(Emitter &e, Value x) {
+Value emit::emitLog10(Emitter &e, Value x) {
   return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 0.43429448190325182765; }).v;
 }
 
-Value cpu::emitPow(Emitter &e, Value xValue, Value yValue) {
+Value emit::emitPow(Emitter &e, Value xValue, Value yValue) {
   Num x = toDouble({e, xValue}), y = toDouble({e, yValue});
   Num magnitude = absolute(x), one = x.like(1.0);
   Num result = select(equal(magnitude, 1.0), one, exponential(y * logarithm(magnitude)));
@@ -311,7 +311,7 @@ Value cpu::emitPow(Emitter &e, Value xValue, Value yValue) {
   return toType(result, {e, xValue}).v;
 }
 
-Value cpu::emitRemainder(Emitter &e, Value xValue, Value yValue) {
+Value emit::emitRemainder(Emitter &e, Value xValue, Value yValue) {
   Num like{e, xValue}, x = toDouble(like), y = toDouble({e, yValue});
   Num ax = absolute(x), ay = absolute(y);
   Num quotient{e, emitTrunc(e, (ax / ay).v)};

@@ -1,34 +1,27 @@
 //===- Emitter.cpp - building the code of one kernel --------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "transept/abi.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
-using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
-Emitter::Emitter(OpBuilder &builder, FuncOp source, const CpuLevel &level)
-    : b(builder), loc(source.getLoc()), level(level) {
-  Type pointerType = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  // LLVM takes functions named like those of the C library for them.
-  function = b.create<func::FuncOp>(loc, ("kernel." + source.getSymName()).str(),
-                                    b.getFunctionType({pointerType, i64, i64, pointerType}, {}));
-  b.setInsertionPointToStart(function.addEntryBlock());
-  Value dispatch = function.getArgument(0);
-  scratch = function.getArgument(3);
-  auto field = [&](int64_t offset) { return load(pointer(dispatch, offset, b.getI8Type()), pointerType); };
-  Value bufferTable = field(offsetof(transept_dispatch, buffers));
+Emitter::Emitter(OpBuilder &builder, FuncOp source, const Machine &machine, const KernelFunction &call)
+    : b(builder), loc(source.getLoc()), machine(machine), scratch(call.scratch), function(call.function),
+      error(call.error) {
+  b.setInsertionPointToEnd(&function.getBody().front());
+  Type pointerType = call.buffers.getType(), i64 = b.getI64Type();
   for (unsigned i = 0; i < source.getBody().getNumArguments(); ++i)
-    buffers.push_back(load(pointer(bufferTable, i, pointerType), pointerType));
-  Value sizes = field(offsetof(transept_dispatch, sizes));
+    buffers.push_back(load(pointer(call.buffers, i, pointerType), pointerType));
   for (auto [i, name] : llvm::enumerate(source.getSymbols().getAsValueRange<StringAttr>()))
-    symbols[name] = castIndex(load(pointer(sizes, i, i64), i64), b.getIndexType());
-  error = field(offsetof(transept_dispatch, error));
-  begin = castIndex(function.getArgument(1), b.getIndexType());
-  end = castIndex(function.getArgument(2), b.getIndexType());
+    symbols[name] = castIndex(load(pointer(call.sizes, i, i64), i64), b.getIndexType());
+  begin = castIndex(call.begin, b.getIndexType());
+  end = castIndex(call.end, b.getIndexType());
   sizesEnd = index(0).getDefiningOp();
 }
 
@@ -155,8 +148,8 @@ Value Emitter::mul(Value x, Value y) {
 }
 
 Value Emitter::fma(Value x, Value y, Value z) {
-  if (level.fusedMultiplyAdd)
-    return b.create<LLVM::FMAOp>(loc, x.getType(), x, y, z);
+  if (machine.fusedMultiplyAdd)
+    return b.create<math::FmaOp>(loc, x, y, z);
   return add(mul(x, y), z);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the polynomial coefficients in codegen/cpu/Coefficients.h (needs mpmath).
+"""Prints the polynomial coefficients in codegen/emit/Coefficients.h (needs mpmath).
 
 Each row: the polynomial P of given degree in u(x) whose term scale(x) * P(u(x)) comes closest to target(x) over the
 interval, in the sense of the largest |error| * weight(x). Remez' exchange algorithm with 60 digits.

@@ -1,10 +1,11 @@
 //===- Emitter.h - building the code of one kernel ---------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Code is built from func, scf and arith on scalars and 16-lane vectors, with LLVM pointers for memory.
+// Code is built from func, scf and arith on scalars and 16-lane vectors, with LLVM pointers for memory. What a target
+// does with it is its own; the operations of a kernel body mean the same everywhere.
 
-#ifndef TRANSEPT_CODEGEN_CPU_EMITTER_H
-#define TRANSEPT_CODEGEN_CPU_EMITTER_H
+#ifndef TRANSEPT_CODEGEN_EMIT_EMITTER_H
+#define TRANSEPT_CODEGEN_EMIT_EMITTER_H
 
 #include "codegen/Codegen.h"
 #include "ir/Kernel.h"
@@ -13,19 +14,27 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringMap.h"
 
-namespace mlir::kernel::cpu {
+namespace mlir::kernel::emit {
 
 using mlir::transept::DimAttr;
 
-/// Builds the function of one kernel.func: constants, arithmetic, loops, memory, and what the dispatch passes.
+/// A function that is to become a kernel, and what it is called with.
+struct KernelFunction {
+  func::FuncOp function;       // with its entry block
+  Value buffers, sizes, error; // pointers, as in transept_dispatch
+  Value begin, end;            // i64: the items to compute
+  Value scratch;               // pointer; null where kernels get none
+};
+
+/// Builds the code of one kernel.func: constants, arithmetic, loops, memory, and what the dispatch passes.
 class Emitter {
 public:
-  /// Creates the function with the calling convention of transept/abi.h; code goes to its end.
-  Emitter(OpBuilder &builder, FuncOp source, const CpuLevel &level);
+  /// Code goes to the end of the function's entry block.
+  Emitter(OpBuilder &builder, FuncOp source, const Machine &machine, const KernelFunction &function);
 
   OpBuilder &b;
   const Location loc;
-  const CpuLevel &level;
+  const Machine machine;
 
   //===- What the dispatch passes ---===//
   Value begin, end;                   // index: the items to compute
@@ -77,7 +86,7 @@ public:
     return b.createOrFold<arith::CmpFOp>(loc, predicate, x, y);
   }
   Value select(Value condition, Value x, Value y) { return b.createOrFold<arith::SelectOp>(loc, condition, x, y); }
-  /// x * y + z: one rounding where the level has it, else two.
+  /// x * y + z: one rounding where the machine has it, else two.
   Value fma(Value x, Value y, Value z);
   Value castIndex(Value x, Type type) { return b.createOrFold<arith::IndexCastOp>(loc, type, x); }
 
@@ -129,17 +138,6 @@ private:
   llvm::DenseMap<Attribute, Value> dims;
 };
 
-/// The implementations, one per kernel op. All emit an error and fail on what they do not support.
-LogicalResult emitMap(Emitter &emitter, MapOp op);
-LogicalResult emitContract(Emitter &emitter, ContractOp op);
-LogicalResult emitRows(Emitter &emitter, RowsOp op);
-LogicalResult emitSerial(Emitter &emitter, SerialOp op);
-LogicalResult emitAttend(Emitter &emitter, AttendOp op);
-LogicalResult emitAttendCache(Emitter &emitter, AttendCacheOp op);
-LogicalResult emitAttendSource(Emitter &emitter, AttendSourceOp op);
-LogicalResult emitCacheAppend(Emitter &emitter, CacheAppendOp op);
-LogicalResult emitSearchHead(Emitter &emitter, SearchHeadOp op);
+} // namespace mlir::kernel::emit
 
-} // namespace mlir::kernel::cpu
-
-#endif // TRANSEPT_CODEGEN_CPU_EMITTER_H
+#endif // TRANSEPT_CODEGEN_EMIT_EMITTER_H

@@ -1,15 +1,16 @@
 //===- ScalarOps.cpp - the arith and math ops of kernel bodies on scalars and vectors -----------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/cpu/Body.h"
-#include "codegen/cpu/Math.h"
-#include "codegen/cpu/Num.h"
+#include "codegen/emit/Body.h"
+#include "codegen/emit/Math.h"
+#include "codegen/emit/Num.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::kernel;
-using namespace mlir::kernel::cpu;
+using namespace mlir::kernel::emit;
 
 /// The same op on these operands, with a result of the given element type.
 static Value rebuild(Emitter &e, Operation &op, ArrayRef<Value> operands, Type element) {
@@ -46,9 +47,30 @@ static bool hasConstantDivisor(Operation &op) {
   return matchPattern(op.getOperand(1), m_ConstantInt(&divisor)) && !divisor.isZero() && !divisor.isAllOnes();
 }
 
+/// A conversion whose result is undefined out of range, for numbers that are; the rest is chosen.
+static Value saturateByComparison(Emitter &e, Operation &op, Value value) {
+  Num x{e, value};
+  Type type = op.getResult(0).getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  bool isSigned = isa<arith::FPToSIOp>(op);
+  APInt low = isSigned ? APInt::getSignedMinValue(width) : APInt::getZero(width);
+  APInt high = isSigned ? APInt::getSignedMaxValue(width) : APInt::getMaxValue(width);
+  // What lies between the bounds rounds towards zero into the range.
+  double from = isSigned ? low.signedRoundToDouble() - 1 : 0, to = std::ldexp(1.0, isSigned ? width - 1 : width);
+  Num above{e, e.compare(arith::CmpFPredicate::OGE, x.v, x.like(to).v)};
+  Num below{e, e.compare(arith::CmpFPredicate::OLE, x.v, x.like(from).v)};
+  Num unordered{e, e.compare(arith::CmpFPredicate::UNO, x.v, x.v)};
+  Num inside = select(unordered | above | below, 0.0, x);
+  Num result{e, rebuild(e, op, inside.v, type)};
+  result = select(below, result.of(e.b.create<arith::ConstantOp>(e.loc, e.b.getIntegerAttr(type, low))), result);
+  return select(above, result.of(e.b.create<arith::ConstantOp>(e.loc, e.b.getIntegerAttr(type, high))), result).v;
+}
+
 /// Out of range saturates, NaN becomes 0.
 static Value floatToInteger(Emitter &e, Operation &op, Value x) {
   x = emitExtend(e, x, op.getOperand(0).getType(), e.f32());
+  if (!e.machine.hasVectors())
+    return saturateByComparison(e, op, x);
   Type type = e.sameShape(x.getType(), op.getResult(0).getType());
   StringRef name = isa<arith::FPToSIOp>(op) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
   return e.b
@@ -107,7 +129,7 @@ static bool isPlain(Operation &op) {
 /// Ops that move values without looking at them.
 static bool movesBits(Operation &op) { return isa<arith::SelectOp, arith::BitcastOp>(op); }
 
-FailureOr<Value> cpu::emitScalarOp(Emitter &e, Operation &op, ArrayRef<Value> operands) {
+FailureOr<Value> emit::emitScalarOp(Emitter &e, Operation &op, ArrayRef<Value> operands) {
   if (op.getNumResults() != 1 || op.getNumRegions())
     return op.emitOpError("is not supported in a kernel body");
   Type type = op.getResult(0).getType();

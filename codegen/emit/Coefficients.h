@@ -1,12 +1,12 @@
 //===- Coefficients.h - polynomials of the elementary functions --------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Printed by codegen/cpu/coefficients.py; constant term first. The suffix is the precision they were made for.
+// Printed by codegen/emit/coefficients.py; constant term first. The suffix is the precision they were made for.
 
-#ifndef TRANSEPT_CODEGEN_CPU_COEFFICIENTS_H
-#define TRANSEPT_CODEGEN_CPU_COEFFICIENTS_H
+#ifndef TRANSEPT_CODEGEN_EMIT_COEFFICIENTS_H
+#define TRANSEPT_CODEGEN_EMIT_COEFFICIENTS_H
 
-namespace mlir::kernel::cpu {
+namespace mlir::kernel::emit {
 
 // clang-format off
 // largest error 6.2e-8 on [-0.3467, 0.3467]
@@ -43,6 +43,6 @@ constexpr double sin64[] = {-1.666666666666666664e-1, 8.3333333333333224418e-3, 
 constexpr double cos64[] = {4.1666666666666666614e-2, -1.3888888888888874122e-3, 2.4801587301571463991e-5, -2.7557319215361670083e-7, 2.0876754362865549634e-9, -1.1470292881223466739e-11, 4.7380911753848607974e-14};
 // clang-format on
 
-} // namespace mlir::kernel::cpu
+} // namespace mlir::kernel::emit
 
-#endif // TRANSEPT_CODEGEN_CPU_COEFFICIENTS_H
+#endif // TRANSEPT_CODEGEN_EMIT_COEFFICIENTS_H

@@ -1,13 +1,13 @@
 //===- Body.h - inlining scalar regions, one element or sixteen at a time ----------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#ifndef TRANSEPT_CODEGEN_CPU_BODY_H
-#define TRANSEPT_CODEGEN_CPU_BODY_H
+#ifndef TRANSEPT_CODEGEN_EMIT_BODY_H
+#define TRANSEPT_CODEGEN_EMIT_BODY_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 #include "mlir/IR/IRMapping.h"
 
-namespace mlir::kernel::cpu {
+namespace mlir::kernel::emit {
 
 /// Inlines the body of a kernel into a loop over its innermost index. What does not depend on that index is emitted
 /// before the loop; the rest once per element, or where all accesses are contiguous, once per 16 elements. Both forms
@@ -26,7 +26,7 @@ public:
   /// value per position. Values from outside of `block` must be in `outer` or be buffers.
   Body(Emitter &emitter, Block &block, Value inner, ArrayRef<Value> vectors, const Buffers &buffers, IRMapping &outer);
 
-  bool vectorizable() const { return contiguous; }
+  bool vectorizable() const { return contiguous && e.machine.hasVectors(); }
 
   /// Emits what does not depend on the inner index or a vector argument. Before the loop; once.
   LogicalResult emitUniform();
@@ -40,6 +40,8 @@ public:
 
   /// Adds a kernel's inputs: `arguments` are the trailing arguments of a body, one per input from `first` on.
   static void addInputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments, unsigned first = 0);
+  /// Adds its outputs, one per argument.
+  static void addOutputs(Emitter &emitter, Buffers &buffers, KernelOp kernel, ValueRange arguments);
 
 private:
   Body(Emitter &emitter, Block &block, const Buffers &buffers) : e(emitter), block(block), buffers(buffers) {}
@@ -75,6 +77,6 @@ private:
 /// for element types without an implementation.
 FailureOr<Value> emitScalarOp(Emitter &emitter, Operation &op, ArrayRef<Value> operands);
 
-} // namespace mlir::kernel::cpu
+} // namespace mlir::kernel::emit
 
-#endif // TRANSEPT_CODEGEN_CPU_BODY_H
+#endif // TRANSEPT_CODEGEN_EMIT_BODY_H

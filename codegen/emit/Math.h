@@ -5,12 +5,12 @@
 // Operands are f32 or f64. Errors, in units in the last place of f32: exp, log, sin, cos below 1.5; the others below 4.
 // Results in f64 have a relative error below 1e-13 (absolute for sin and cos), near zeros of the function more.
 
-#ifndef TRANSEPT_CODEGEN_CPU_MATH_H
-#define TRANSEPT_CODEGEN_CPU_MATH_H
+#ifndef TRANSEPT_CODEGEN_EMIT_MATH_H
+#define TRANSEPT_CODEGEN_EMIT_MATH_H
 
-#include "codegen/cpu/Emitter.h"
+#include "codegen/emit/Emitter.h"
 
-namespace mlir::kernel::cpu {
+namespace mlir::kernel::emit {
 
 Value emitExp(Emitter &emitter, Value x);
 Value emitExpM1(Emitter &emitter, Value x);
@@ -52,6 +52,6 @@ Value emitCopySign(Emitter &emitter, Value magnitude, Value sign);
 Value emitExtend(Emitter &emitter, Value x, Type from, Type to);
 Value emitTruncate(Emitter &emitter, Value x, Type to);
 
-} // namespace mlir::kernel::cpu
+} // namespace mlir::kernel::emit
 
-#endif // TRANSEPT_CODEGEN_CPU_MATH_H
+#endif // TRANSEPT_CODEGEN_EMIT_MATH_H

@@ -4,7 +4,7 @@
 // A map over [batch, source, 512] whose loads use the three indices side by side is a map over [batch * source * 512]:
 // no index arithmetic, and full vectors where the innermost dimension is short.
 
-#include "codegen/cpu/Schedule.h"
+#include "codegen/emit/WorkItems.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -97,7 +97,7 @@ void merge(MapOp op, unsigned d, SmallVectorImpl<DimAttr> &domain, ArrayRef<std:
 
 } // namespace
 
-void cpu::mergeMapDimensions(MapOp op) {
+void emit::mergeMapDimensions(MapOp op) {
   SmallVector<DimAttr> domain;
   for (Attribute dim : op.getDomain())
     domain.push_back(cast<DimAttr>(dim));
@@ -108,4 +108,9 @@ void cpu::mergeMapDimensions(MapOp op) {
     if (mergeable(op, d - 1, domain) && shapesAgree(op, d - 1, domain.size(), places))
       merge(op, d - 1, domain, places);
   }
+}
+
+transept::DimAttr emit::chunksOf(transept::DimAttr size, int64_t chunk) {
+  MLIRContext *context = size.getContext();
+  return dimFloorDiv(dimAdd(size, dimConstant(context, chunk - 1)), dimConstant(context, chunk));
 }
