@@ -1,15 +1,18 @@
 //===- Codegen.h - from kernels to native code ------------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Phases 9 to 11 for processors: schedule (once, for all levels), lower and emit (once per level).
+// Phases 9 to 11, for processors: schedule (once, for all levels), lower and emit (once per level); and for devices
+// with Vulkan.
 
 #ifndef TRANSEPT_CODEGEN_CODEGEN_H
 #define TRANSEPT_CODEGEN_CODEGEN_H
 
+#include "ir/DimExpr.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <string>
+#include <vector>
 
 namespace mlir::kernel {
 
@@ -67,6 +70,44 @@ FailureOr<std::string> emitCpu(ModuleOp module, const CpuLevel &level);
 
 /// The optimised assembly of the same code, for tests and for reading.
 FailureOr<std::string> assembleCpu(ModuleOp module, const CpuLevel &level);
+
+//===- Vulkan ---===//
+
+/// Attribute of a scheduled kernel.func: how its shader's work is cut.
+constexpr llvm::StringLiteral shaderAttrName = "kernel.shader";
+
+/// `items` over the symbols of the kernel.func, of which a workgroup of `groupSize` invocations computes `perGroup`.
+struct ShaderWork {
+  transept::DimAttr items;
+  int64_t groupSize = 0, perGroup = 0;
+
+  DictionaryAttr toAttribute() const;
+  /// Nothing where it says something else.
+  static std::optional<ShaderWork> fromAttribute(Attribute attribute);
+};
+
+/// SPIR-V modules one after another, in the order of the kernel.funcs.
+struct VulkanCode {
+  struct Shader {
+    uint64_t offset, bytes;
+  };
+  std::string bytes;
+  std::vector<Shader> shaders;
+  /// Fields of Vulkan's feature structs that a device must offer, in alphabetical order.
+  std::vector<std::string> features;
+};
+
+/// Registers what lowerVulkan creates; needed where it runs inside a pass manager.
+void registerVulkanDialects(DialectRegistry &registry);
+
+/// Sets the attribute `shaderAttrName` of every kernel.func, and merges dimensions of kernel.map ops like scheduleCpu.
+LogicalResult scheduleVulkan(ModuleOp module);
+
+/// A spirv.module per kernel.func of `module`, in their order. Null after an error was emitted.
+OwningOpRef<ModuleOp> lowerVulkan(ModuleOp module);
+
+/// Serialises a module of lowerVulkan. Deterministic.
+FailureOr<VulkanCode> emitLoweredVulkan(ModuleOp lowered);
 
 } // namespace mlir::kernel
 

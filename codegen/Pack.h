@@ -6,6 +6,7 @@
 #ifndef TRANSEPT_CODEGEN_PACK_H
 #define TRANSEPT_CODEGEN_PACK_H
 
+#include "codegen/Codegen.h"
 #include "ir/Diagnostic.h"
 #include "ir/Kernel.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -70,6 +71,8 @@ struct ManifestInputs {
     std::string target, level;
     std::vector<std::string> features;
     std::string section;
+    /// Where the shaders of target "vulkan" lie in the section, one per kernel.
+    std::vector<VulkanCode::Shader> shaders;
   };
   std::string producer; // "transept 0.1.0"
   std::string precision;

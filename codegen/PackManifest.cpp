@@ -171,6 +171,7 @@ private:
   void addDispatch(program::Entry &entry, DispatchOp op, ArrayRef<StringRef> symbols);
   void addGuard(program::Entry &entry, DictionaryAttr guard, ArrayRef<StringRef> symbols);
   void addGeneration();
+  void addShaders(program::CodeObject &object, ArrayRef<VulkanCode::Shader> shaders);
   void addDescription();
   void setSymbol(program::Symbol &symbol, StringRef name);
   /// Every symbol of `dim` is one of `symbols`.
@@ -403,6 +404,24 @@ void ManifestBuilder::addGeneration() {
       message->add_refused_settings(setting.str());
 }
 
+void ManifestBuilder::addShaders(program::CodeObject &object, ArrayRef<VulkanCode::Shader> shaders) {
+  auto functions = module.getOps<FuncOp>();
+  if (static_cast<size_t>(llvm::range_size(functions)) != shaders.size())
+    return fail("there are not as many shaders as kernels");
+  for (auto [function, place] : llvm::zip(functions, shaders)) {
+    std::string owner = ("the shader of kernel " + function.getSymName()).str();
+    std::optional<ShaderWork> work = ShaderWork::fromAttribute(function->getAttr(shaderAttrName));
+    if (!work)
+      return fail(owner + " was not scheduled");
+    program::Shader *shader = object.add_shaders();
+    shader->set_offset(place.offset);
+    shader->set_bytes(place.bytes);
+    shader->set_group_size(work->groupSize);
+    shader->set_items_per_group(work->perGroup);
+    *shader->mutable_items() = expr(work->items, stringsOf(function.getSymbols()), owner);
+  }
+}
+
 void ManifestBuilder::addDescription() {
   manifest.set_producer(inputs.producer);
   manifest.set_precision(inputs.precision);
@@ -418,6 +437,8 @@ void ManifestBuilder::addDescription() {
     for (const std::string &feature : code.features)
       object->add_features(feature);
     object->set_section(code.section);
+    if (!code.shaders.empty())
+      addShaders(*object, code.shaders);
   }
   program::Tokenizer *tokenizer = manifest.mutable_tokenizer();
   tokenizer->set_kind(inputs.tokenizerKind);

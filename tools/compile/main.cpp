@@ -53,7 +53,8 @@ void defineFlags(CLI::App &app, Flags &flags) {
   app.add_option("source", options.source, "An export directory, an .onnx file, or a dump (.mlir)")->type_name("SRC");
   app.add_option("-o,--output", options.output, "The artifact; default: the name of SRC with .tsp")
       ->type_name("OUT.tsp");
-  app.add_option("--target", options.target.target, "What the code runs on: cpu")->type_name("NAME");
+  app.add_option("--target", options.target.target, "What the code runs on: cpu (default), vulkan, or cpu,vulkan")
+      ->type_name("NAME");
   app.add_option("--precision", options.target.precision, "Of weights and activations: fp32")->type_name("NAME");
   app.add_option("--cpu-levels", flags.levels, "Instruction sets to compile for: avx512,avx2,x86-64; default: all")
       ->type_name("NAME,...");

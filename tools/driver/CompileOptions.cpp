@@ -24,9 +24,26 @@ static std::string defaultOutput(const std::string &source) {
   return (name.empty() ? "model" : name.str()) + ".tsp";
 }
 
+/// Targets in any order, each at most once, become the name of their combination.
+static std::optional<Failure> checkTargetNames(TargetOptions &target) {
+  SmallVector<StringRef> names;
+  StringRef(target.target).split(names, ',');
+  bool cpu = false, vulkan = false;
+  for (StringRef name : names) {
+    bool *found = name == "cpu" ? &cpu : name == "vulkan" ? &vulkan : nullptr;
+    if (!found || *found)
+      return usage("target " + quoted(target.target) + " is not implemented; there are: cpu, vulkan, and cpu,vulkan");
+    *found = true;
+  }
+  target.target = cpu && vulkan ? "cpu,vulkan" : cpu ? "cpu" : "vulkan";
+  if (!cpu && !target.cpuLevels.empty())
+    return usage("--cpu-levels needs the target cpu");
+  return std::nullopt;
+}
+
 static std::optional<Failure> checkTarget(TargetOptions &target) {
-  if (target.target != "cpu")
-    return usage("target " + quoted(target.target) + " is not implemented; there is: cpu");
+  if (std::optional<Failure> failure = checkTargetNames(target))
+    return failure;
   if (target.precision != "fp32")
     return usage("precision " + quoted(target.precision) + " is not implemented; there is: fp32");
   llvm::StringSet<> wanted;
@@ -40,6 +57,8 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
     wanted.insert(name);
   }
   TargetOptions all = defaultTarget();
+  if (!target.hasCpu())
+    return std::nullopt;
   if (wanted.empty())
     target.cpuLevels = all.cpuLevels;
   else

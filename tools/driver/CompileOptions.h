@@ -11,10 +11,14 @@ namespace mlir::transept {
 
 /// What decides the bytes of an artifact beside the model. A dump carries it.
 struct TargetOptions {
+  /// "cpu", "vulkan", or both, separated by a comma.
   std::string target = "cpu";
   std::string precision = "fp32";
-  /// Names of CPU levels, best first; empty: all.
+  /// Names of CPU levels, best first; empty: all, and none where the target is no CPU.
   std::vector<std::string> cpuLevels;
+
+  bool hasVulkan() const { return target != "cpu"; }
+  bool hasCpu() const { return target != "vulkan"; }
 
   bool operator==(const TargetOptions &other) const {
     return target == other.target && precision == other.precision && cpuLevels == other.cpuLevels;

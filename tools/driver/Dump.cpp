@@ -118,7 +118,7 @@ DictionaryAttr mlir::transept::optionsToAttr(MLIRContext *context, const TargetO
                                     builder.getNamedAttr("target", builder.getStringAttr(options.target))});
 }
 
-static std::optional<TargetOptions> optionsFromAttr(DictionaryAttr attr) {
+std::optional<TargetOptions> mlir::transept::optionsFromAttr(DictionaryAttr attr) {
   auto target = attr.getAs<StringAttr>("target"), precision = attr.getAs<StringAttr>("precision");
   auto levels = attr.getAs<ArrayAttr>("cpu_levels");
   if (!target || !precision || !levels)

@@ -53,6 +53,8 @@ std::string printModule(ModuleOp module);
 /// The keys of the context's weights that the module refers to.
 std::set<std::string> referencedWeights(ModuleOp module);
 
+/// What a dump says it is compiled for; nothing where it says something else.
+std::optional<TargetOptions> optionsFromAttr(DictionaryAttr attr);
 DictionaryAttr optionsToAttr(MLIRContext *context, const TargetOptions &options);
 
 /// Puts the uses of every value into the order that parsing the module's text gives them, so that later phases do the

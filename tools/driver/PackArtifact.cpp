@@ -48,7 +48,7 @@ std::optional<Failure> Packer::addCode() {
   for (Attribute element : module->getAttrOfType<ArrayAttr>(codeAttrName)) {
     auto entry = cast<DictionaryAttr>(element);
     kernel::ManifestInputs::Code code;
-    code.target = options.target;
+    code.target = cast<StringAttr>(entry.get("target")).str();
     code.level = cast<StringAttr>(entry.get("level")).str();
     for (Attribute feature : cast<ArrayAttr>(entry.get("features")))
       code.features.push_back(cast<StringAttr>(feature).str());
@@ -56,7 +56,10 @@ std::optional<Failure> Packer::addCode() {
     std::optional<StringRef> bytes = storedBytes(module.getContext(), cast<StringAttr>(entry.get("object")).getValue());
     if (!bytes)
       return Failure{ExitInvalidModel, "the code of level '" + code.level + "' is missing", {}};
-    addBytes(code.section, runtime::SectionKind::Code, *bytes);
+    if (auto places = entry.getAs<DenseI64ArrayAttr>("shaders"))
+      for (size_t i = 0; i + 1 < places.asArrayRef().size(); i += 2)
+        code.shaders.push_back({static_cast<uint64_t>(places[i]), static_cast<uint64_t>(places[i + 1])});
+    addBytes(code.section, code.target == "cpu" ? runtime::SectionKind::Code : runtime::SectionKind::Spirv, *bytes);
     sizes.code += bytes->size();
     inputs.code.push_back(std::move(code));
   }

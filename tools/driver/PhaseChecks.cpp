@@ -6,6 +6,7 @@
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "passes/Stage.h"
 #include "tools/driver/TargetPasses.h"
 #include "llvm/ADT/StringSet.h"
@@ -156,7 +157,11 @@ LogicalResult mlir::transept::checkLower(ModuleOp module) {
     return failure();
   long kernels = std::distance(module.getOps<kernel::FuncOp>().begin(), module.getOps<kernel::FuncOp>().end());
   for (auto lowered : module.getOps<ModuleOp>()) {
-    long bodies = llvm::count_if(lowered.getOps<LLVM::LLVMFuncOp>(), [](auto op) { return !op.isExternal(); });
+    auto isBody = [](Operation &op) {
+      auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+      return function ? !function.isExternal() : isa<spirv::ModuleOp>(op);
+    };
+    long bodies = llvm::count_if(*lowered.getBody(), isBody);
     if (!lowered.getSymName() || bodies != kernels)
       return lowered.emitError("module '")
              << lowered.getSymName().value_or("") << "' has " << bodies << " functions for " << kernels << " kernels";
@@ -172,7 +177,8 @@ LogicalResult mlir::transept::checkEmit(ModuleOp module) {
     auto object = dyn_cast<DictionaryAttr>(element);
     auto features = object ? object.getAs<ArrayAttr>("features") : ArrayAttr();
     if (!features || !llvm::all_of(features, [](Attribute name) { return isa<StringAttr>(name); }) ||
-        !object.getAs<StringAttr>("level") || !object.getAs<StringAttr>("object"))
+        !object.getAs<StringAttr>("level") || !object.getAs<StringAttr>("object") ||
+        !object.getAs<StringAttr>("target"))
       return module.emitError("attribute '") << codeAttrName << "' is malformed";
   }
   return checkSchedule(module);

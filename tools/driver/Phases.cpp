@@ -32,7 +32,7 @@ namespace {
 
 constexpr llvm::StringLiteral graphDialects[] = {"builtin", "func", "transept"};
 constexpr llvm::StringLiteral kernelDialects[] = {"builtin", "kernel", "arith", "math", "scf"};
-constexpr llvm::StringLiteral loweredDialects[] = {"builtin", "kernel", "arith", "math", "scf", "llvm"};
+constexpr llvm::StringLiteral loweredDialects[] = {"builtin", "kernel", "arith", "math", "scf", "llvm", "spirv"};
 
 void addShapes(PassList &list, const TargetOptions &) {
   list.push_back(createShapesPass());
@@ -92,9 +92,10 @@ const Phase table[] = {
     {"schedule", "Decides work items, scratch and tiles of every kernel for the target",
      "Every kernel says its items and its scratch", kernelDialects, addSchedule, checkSchedule, ExitInternal},
     {"lower", "Writes every kernel as code of the target, once per level of its instruction set",
-     "One module of LLVM dialect functions per level", loweredDialects, addLower, checkLower, ExitInternal},
-    {"emit", "Optimises and links the code", "One shared object per level, kept beside the weights", kernelDialects,
-     addEmit, checkEmit, ExitInternal},
+     "One module of LLVM dialect functions per level, one SPIR-V module per kernel", loweredDialects, addLower,
+     checkLower, ExitInternal},
+    {"emit", "Optimises and links the code", "One shared object per level, and shaders, kept beside the weights",
+     kernelDialects, addEmit, checkEmit, ExitInternal},
     {"pack", "Packs weights, describes everything in the manifest, and writes the artifact", "One file", kernelDialects,
      nullptr, nullptr, ExitInternal},
 };
@@ -201,6 +202,7 @@ void mlir::transept::loadPhaseDialects(MLIRContext &context) {
   registry.insert<TranseptDialect, kernel::KernelDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect,
                   scf::SCFDialect>();
   kernel::registerCpuDialects(registry);
+  kernel::registerVulkanDialects(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
 }

@@ -33,7 +33,9 @@ public:
   StringRef getDescription() const override { return "Work items, scratch and tiles of every kernel"; }
 
   void runOnOperation() override {
-    if (failed(kernel::scheduleCpu(getOperation())))
+    // The program's item counts are those of processors; shaders have theirs beside them.
+    if (failed(kernel::scheduleCpu(getOperation())) ||
+        (options.hasVulkan() && failed(kernel::scheduleVulkan(getOperation()))))
       signalPassFailure();
   }
 };
@@ -43,7 +45,9 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerPass)
   using TargetPass::TargetPass;
   StringRef getArgument() const override { return "transept-lower"; }
-  StringRef getDescription() const override { return "Kernels as functions of the LLVM dialect, per level"; }
+  StringRef getDescription() const override {
+    return "Kernels as functions of the LLVM dialect, per level, and as SPIR-V modules";
+  }
 
   void runOnOperation() override {
     SmallVector<OwningOpRef<ModuleOp>> modules;
@@ -53,6 +57,13 @@ public:
       if (!lowered)
         return signalPassFailure();
       lowered->setSymName(name);
+      modules.push_back(std::move(lowered));
+    }
+    if (options.hasVulkan()) {
+      OwningOpRef<ModuleOp> lowered = kernel::lowerVulkan(getOperation());
+      if (!lowered)
+        return signalPassFailure();
+      lowered->setSymName(shadersName);
       modules.push_back(std::move(lowered));
     }
     for (OwningOpRef<ModuleOp> &lowered : modules)
@@ -65,28 +76,59 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmitPass)
   using TargetPass::TargetPass;
   StringRef getArgument() const override { return "transept-emit"; }
-  StringRef getDescription() const override { return "A shared object per level"; }
+  StringRef getDescription() const override { return "A shared object per level, and shaders"; }
 
   void runOnOperation() override {
-    Builder builder(&getContext());
     SmallVector<Attribute> objects;
     for (ModuleOp lowered : llvm::make_early_inc_range(getOperation().getOps<ModuleOp>())) {
-      const kernel::CpuLevel *cpu = level(lowered.getSymName().value_or("").str());
-      if (!cpu)
+      StringRef name = lowered.getSymName().value_or("");
+      FailureOr<DictionaryAttr> object = name == shadersName ? emitShaders(lowered) : emitLevel(lowered, name.str());
+      if (failed(object))
         return signalPassFailure();
-      FailureOr<std::string> bytes = kernel::emitLoweredCpu(lowered, *cpu);
-      if (failed(bytes))
-        return signalPassFailure();
-      SmallVector<StringRef> features;
-      cpu->features.split(features, ',', -1, /*KeepEmpty=*/false);
-      auto type = RankedTensorType::get({static_cast<int64_t>(bytes->size())}, builder.getI8Type());
-      std::string key = WeightStore::of(&getContext()).add(type, llvm::ArrayRef<char>(bytes->data(), bytes->size()));
-      objects.push_back(builder.getDictionaryAttr({builder.getNamedAttr("features", builder.getStrArrayAttr(features)),
-                                                   builder.getNamedAttr("level", builder.getStringAttr(cpu->name)),
-                                                   builder.getNamedAttr("object", builder.getStringAttr(key))}));
+      objects.push_back(*object);
       lowered.erase();
     }
-    getOperation()->setAttr(codeAttrName, builder.getArrayAttr(objects));
+    getOperation()->setAttr(codeAttrName, Builder(&getContext()).getArrayAttr(objects));
+  }
+
+private:
+  FailureOr<DictionaryAttr> emitLevel(ModuleOp lowered, const std::string &name) {
+    const kernel::CpuLevel *cpu = level(name);
+    if (!cpu)
+      return failure();
+    FailureOr<std::string> bytes = kernel::emitLoweredCpu(lowered, *cpu);
+    if (failed(bytes))
+      return failure();
+    SmallVector<StringRef> features;
+    cpu->features.split(features, ',', -1, /*KeepEmpty=*/false);
+    return describe("cpu", cpu->name, features, *bytes);
+  }
+
+  FailureOr<DictionaryAttr> emitShaders(ModuleOp lowered) {
+    FailureOr<kernel::VulkanCode> code = kernel::emitLoweredVulkan(lowered);
+    if (failed(code))
+      return failure();
+    SmallVector<StringRef> features(code->features.begin(), code->features.end());
+    SmallVector<int64_t> places;
+    for (const kernel::VulkanCode::Shader &shader : code->shaders)
+      places.append({static_cast<int64_t>(shader.offset), static_cast<int64_t>(shader.bytes)});
+    Builder builder(&getContext());
+    return describe("vulkan", shaderLevelName, features, code->bytes,
+                    builder.getNamedAttr("shaders", builder.getDenseI64ArrayAttr(places)));
+  }
+
+  DictionaryAttr describe(StringRef target, StringRef level, ArrayRef<StringRef> features, StringRef bytes,
+                          std::optional<NamedAttribute> more = std::nullopt) {
+    Builder builder(&getContext());
+    auto type = RankedTensorType::get({static_cast<int64_t>(bytes.size())}, builder.getI8Type());
+    std::string key = WeightStore::of(&getContext()).add(type, ArrayRef<char>(bytes.data(), bytes.size()));
+    SmallVector<NamedAttribute> fields = {builder.getNamedAttr("features", builder.getStrArrayAttr(features)),
+                                          builder.getNamedAttr("level", builder.getStringAttr(level)),
+                                          builder.getNamedAttr("object", builder.getStringAttr(key)),
+                                          builder.getNamedAttr("target", builder.getStringAttr(target))};
+    if (more)
+      fields.push_back(*more);
+    return builder.getDictionaryAttr(fields);
   }
 };
 

@@ -10,17 +10,20 @@
 
 namespace mlir::transept {
 
-/// Module attribute: an array of {level, features, object}, where `object` is the key under which the context's weight
-/// store holds the bytes of the shared object.
+/// Module attribute: an array of {target, level, features, object}, where `object` is the key under which the context's
+/// weight store holds the bytes of the shared object, or of the shaders; then `shaders` lists offset and bytes of each.
 constexpr StringLiteral codeAttrName = "transept.code";
+
+/// Name of the module of SPIR-V modules, and of its code as a level of its target.
+constexpr StringLiteral shadersName = "shaders", shaderLevelName = "fp32";
 
 /// Every kernel.func gets its work items, scratch and schedule.
 std::unique_ptr<Pass> createSchedulePass(const TargetOptions &options);
 
-/// Adds one module of LLVM dialect functions per level, named like the level.
+/// Adds one module of LLVM dialect functions per CPU level, named like the level, and one of SPIR-V modules.
 std::unique_ptr<Pass> createLowerPass(const TargetOptions &options);
 
-/// Replaces those modules by shared objects.
+/// Replaces those modules by shared objects and shaders.
 std::unique_ptr<Pass> createEmitPass(const TargetOptions &options);
 
 } // namespace mlir::transept

@@ -41,12 +41,18 @@ int complain(const llvm::Twine &message, ExitCode code = ExitUsage) {
   return code;
 }
 
+/// What the module says it is compiled for.
+TargetOptions targetOf(ModuleOp module) {
+  auto options = module->getAttrOfType<DictionaryAttr>(optionsAttrName);
+  return (options ? optionsFromAttr(options) : std::nullopt).value_or(defaultTarget());
+}
+
 /// The pass of that name from whichever phase has it.
-std::unique_ptr<Pass> makePass(StringRef name) {
+std::unique_ptr<Pass> makePass(StringRef name, const TargetOptions &target) {
   for (const Phase &phase : phases()) {
     PassList list;
     if (phase.passes)
-      phase.passes(list, defaultTarget());
+      phase.passes(list, target);
     for (std::unique_ptr<Pass> &pass : list)
       if (pass->getArgument() == name)
         return std::move(pass);
@@ -70,13 +76,13 @@ std::string passNames() {
 LogicalResult runStep(ModuleOp module, const Step &step) {
   if (step.phase) {
     PassList list;
-    step.phase->passes(list, defaultTarget());
+    step.phase->passes(list, targetOf(module));
     for (std::unique_ptr<Pass> &pass : list)
       if (failed(applyPass(module, std::move(pass))))
         return failure();
     return verifyPhase(module, *step.phase);
   }
-  std::unique_ptr<Pass> pass = makePass(step.pass);
+  std::unique_ptr<Pass> pass = makePass(step.pass, targetOf(module));
   auto onError = [&](const Twine &message) { return module.emitError(message); };
   if (failed(pass->initializeOptions(step.options, onError)))
     return failure();
@@ -171,7 +177,7 @@ int runTool(int argc, char **argv) {
       continue;
     auto [name, rest] = StringRef(passes[passIndex++]).split('{');
     rest.consume_back("}");
-    if (!makePass(name))
+    if (!makePass(name, defaultTarget()))
       return complain("no pass is named '" + name + "'; there are " + passNames());
     options.steps.push_back({nullptr, name.str(), rest.str()});
   }

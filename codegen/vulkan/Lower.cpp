@@ -1,0 +1,94 @@
+//===- Lower.cpp - kernel functions to SPIR-V modules -------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "codegen/emit/WorkItems.h"
+#include "codegen/vulkan/Kernels.h"
+#include "codegen/vulkan/ToSpirv.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::kernel;
+using namespace mlir::kernel::vulkan;
+
+void kernel::registerVulkanDialects(DialectRegistry &registry) {
+  registry.insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, math::MathDialect, scf::SCFDialect,
+                  spirv::SPIRVDialect, vector::VectorDialect>();
+}
+
+LogicalResult kernel::scheduleVulkan(ModuleOp module) {
+  Builder builder(module.getContext());
+  for (FuncOp func : module.getOps<FuncOp>()) {
+    Block &body = func.getBody().front();
+    if (!llvm::hasSingleElement(body))
+      return func.emitOpError("holds not exactly one kernel");
+    if (auto map = dyn_cast<MapOp>(body.front()))
+      emit::mergeMapDimensions(map);
+    Work work = workOf(&body.front());
+    if (!work.items)
+      return body.front().emitOpError("is no kernel that shaders implement");
+    func->setAttr(shaderAttrName, ShaderWork{work.items, groupSize, work.perGroup}.toAttribute());
+  }
+  return success();
+}
+
+static LogicalResult emitKernel(OpBuilder &builder, FuncOp func) {
+  Shader shader(builder, func);
+  LogicalResult emitted =
+      TypeSwitch<Operation *, LogicalResult>(&func.getBody().front().front())
+          .Case([&](MapOp op) { return emitMap(shader, op); })
+          .Case([&](ContractOp op) { return emitContract(shader, op); })
+          .Case([&](RowsOp op) { return emitRows(shader, op); })
+          .Case([&](SerialOp op) { return emitSerial(shader, op); })
+          .Case([&](AttendOp op) { return emitAttend(shader, op); })
+          .Case([&](AttendCacheOp op) { return emitAttendCache(shader, op); })
+          .Case([&](AttendSourceOp op) { return emitAttendSource(shader, op); })
+          .Case([&](CacheAppendOp op) { return emitCacheAppend(shader, op); })
+          .Case([&](SearchHeadOp op) { return emitSearchHead(shader, op); })
+          .Default([](Operation *op) { return op->emitOpError("is no kernel that shaders implement"); });
+  return success(succeeded(emitted) && succeeded(shader.e.finish()));
+}
+
+static LogicalResult simplify(ModuleOp module) {
+  PassManager pipeline(module.getContext());
+  pipeline.addPass(createCanonicalizerPass());
+  pipeline.addPass(createCSEPass());
+  pipeline.addPass(arith::createArithExpandOpsPass());
+  pipeline.addPass(createLoopInvariantCodeMotionPass());
+  pipeline.addPass(createCanonicalizerPass());
+  pipeline.addPass(createCSEPass());
+  return pipeline.run(module);
+}
+
+OwningOpRef<ModuleOp> kernel::lowerVulkan(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  DialectRegistry registry;
+  registerVulkanDialects(registry);
+  context->appendDialectRegistry(registry);
+  for (StringRef name : registry.getDialectNames())
+    context->getOrLoadDialect(name);
+
+  OwningOpRef<ModuleOp> functions = ModuleOp::create(module.getLoc()), shaders = ModuleOp::create(module.getLoc());
+  OpBuilder builder(context);
+  for (FuncOp func : module.getOps<FuncOp>()) {
+    builder.setInsertionPointToEnd(functions->getBody());
+    if (failed(emitKernel(builder, func)))
+      return {};
+  }
+  if (failed(simplify(*functions)))
+    return {};
+  for (func::FuncOp function : functions->getOps<func::FuncOp>()) {
+    builder.setInsertionPointToEnd(shaders->getBody());
+    FailureOr<spirv::ModuleOp> shader = convertToSpirv(function, groupSize, builder);
+    if (failed(shader))
+      return {};
+    shader->setSymName(function.getSymName());
+  }
+  return shaders;
+}

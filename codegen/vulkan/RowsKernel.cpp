@@ -1,0 +1,115 @@
+//===- RowsKernel.cpp - kernel.rows as a shader -------------------------------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A workgroup takes a row. Invocation i reduces positions i, i + 64, …; then all combine what the 64 have, in order.
+
+#include "codegen/emit/Reduce.h"
+#include "codegen/vulkan/Kernels.h"
+
+using namespace mlir;
+using namespace mlir::kernel;
+using namespace mlir::kernel::vulkan;
+using emit::Body;
+using emit::Emitter;
+
+namespace {
+
+class RowsEmitter {
+public:
+  RowsEmitter(Shader &shader, RowsOp op)
+      : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), length(e.dim(op.getLength())) {
+    Body::addInputs(e, buffers, kernel, op.getBody().getArguments().drop_front());
+  }
+
+  LogicalResult emit() {
+    LogicalResult result = success();
+    // Memory of the workgroup belongs to the whole function.
+    op.walk([&](RowReduceOp reduce) {
+      Type type = reduce.getResult().getType();
+      slots[reduce] = shader.sharedArray(type, groupSize);
+    });
+    shader.forGroupItem(e.liveRows(kernel, op.getRows()), [&](Value row) { result = emitRow(row); });
+    return result;
+  }
+
+private:
+  LogicalResult emitRow(Value row) {
+    Block &block = op.getBody().front();
+    IRMapping values;
+    values.map(block.getArgument(0), row);
+    for (Operation &stage : block.without_terminator()) {
+      LogicalResult emitted = success();
+      if (auto reduce = dyn_cast<RowReduceOp>(stage))
+        emitted = emitReduce(reduce, values);
+      else if (auto map = dyn_cast<RowMapOp>(stage))
+        emitted = emitMap(map, row, values);
+      else
+        emitted = Body::emitOp(e, stage, buffers, values);
+      if (failed(emitted))
+        return failure();
+    }
+    // Outputs of one value per row come after those of row_map.
+    OperandRange yielded = block.getTerminator()->getOperands();
+    if (yielded.size() > op.getOutputs().size())
+      return op.emitOpError("yields more values than it has outputs");
+    Value first = e.compare(arith::CmpIPredicate::eq, shader.local, e.index(0));
+    e.ifThen(first, [&] {
+      for (auto [value, output] : llvm::zip(yielded, op.getOutputs().take_back(yielded.size())))
+        e.store(values.lookup(value), e.pointer(e.buffer(output), row, elementTypeOf(output.getType())));
+    });
+    return success();
+  }
+
+  /// The value that the body of a stage yields at a position.
+  FailureOr<Value> valueAt(Block &block, Value position, const IRMapping &outer) {
+    IRMapping values = outer;
+    values.map(block.getArgument(0), position);
+    FailureOr<SmallVector<Value>> yielded = emitBlock(shader, block, buffers, values);
+    if (failed(yielded))
+      return failure();
+    return yielded->front();
+  }
+
+  LogicalResult emitMap(RowMapOp map, Value row, IRMapping &values) {
+    if (map.getOutput() >= op.getOutputs().size())
+      return map.emitOpError("writes an output that is not there");
+    Value output = op.getOutputs()[map.getOutput()];
+    Type element = elementTypeOf(output.getType());
+    Value target = e.pointer(e.buffer(output), e.mul(row, length), element);
+    LogicalResult result = success();
+    shader.forShare(e.index(0), length, [&](Value position) {
+      FailureOr<Value> value = valueAt(map.getBody().front(), position, values);
+      result = value;
+      if (succeeded(value))
+        e.store(*value, e.pointer(target, position, element));
+    });
+    return result;
+  }
+
+  LogicalResult emitReduce(RowReduceOp reduce, IRMapping &values) {
+    FailureOr<Value> neutral = emit::neutralElement(e, reduce);
+    if (failed(neutral))
+      return failure();
+    auto combine = [&](Value x, Value y) { return emit::combined(e, reduce.getKind(), x, y); };
+    LogicalResult result = success();
+    Value mine = e.forLoop(shader.local, length, groupSize, *neutral, [&](Value position, ValueRange sofar) {
+      FailureOr<Value> value = valueAt(reduce.getBody().front(), position, values);
+      result = value;
+      return Emitter::Carried{succeeded(value) ? combine(sofar[0], *value) : sofar[0]};
+    })[0];
+    values.map(reduce.getResult(), shader.combineAll(mine, slots.lookup(reduce), combine));
+    return result;
+  }
+
+  Shader &shader;
+  Emitter &e;
+  RowsOp op;
+  KernelOp kernel;
+  Value length;
+  Body::Buffers buffers;
+  llvm::DenseMap<Operation *, Value> slots;
+};
+
+} // namespace
+
+LogicalResult vulkan::emitRows(Shader &shader, RowsOp op) { return RowsEmitter(shader, op).emit(); }

@@ -1,0 +1,227 @@
+//===- ShaderModule.cpp - building a SPIR-V module with one entry point -------------------------------------------===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#include "codegen/vulkan/ShaderModule.h"
+#include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+#include "transept/abi.h"
+
+using namespace mlir;
+using namespace mlir::kernel;
+using namespace mlir::kernel::vulkan;
+
+ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
+    : b(target.getContext()), loc(loc), groupSize(groupSize) {
+  module = target.create<spirv::ModuleOp>(loc, spirv::AddressingModel::PhysicalStorageBuffer64,
+                                          spirv::MemoryModel::GLSL450);
+  for (spirv::Capability needed : {spirv::Capability::Shader, spirv::Capability::PhysicalStorageBufferAddresses,
+                                   spirv::Capability::Int64})
+    capabilities.insert(needed);
+  b.setInsertionPointToStart(module.getBody());
+  function = b.create<spirv::FuncOp>(loc, TRANSEPT_SHADER_ENTRY_POINT, b.getFunctionType({}, {}),
+                                     spirv::FunctionControl::None);
+  b.setInsertionPointToStart(function.addEntryBlock());
+  createArguments();
+}
+
+void ShaderModule::createArguments() {
+  static_assert(sizeof(transept_shader_call) == 40 && offsetof(transept_shader_call, sizes) == 8 &&
+                offsetof(transept_shader_call, error) == 16 && offsetof(transept_shader_call, end) == 32);
+  Type i64 = b.getI64Type();
+  SmallVector<Type> members(5, i64);
+  SmallVector<spirv::StructType::OffsetInfo> offsets = {0, 8, 16, 24, 32};
+  Value call = addressOf(global("call", spirv::StructType::get(members, offsets), spirv::StorageClass::PushConstant));
+  for (unsigned i = BuffersArgument; i <= EndArgument; ++i) {
+    Value member = b.create<spirv::AccessChainOp>(loc, call, ValueRange{integer(i, b.getI32Type())});
+    arguments[i] = b.create<spirv::LoadOp>(loc, member);
+  }
+  Type triple = VectorType::get({3}, b.getI32Type());
+  arguments[GroupArgument] = firstComponent(global("group", triple, spirv::StorageClass::Input, "WorkgroupId"));
+  arguments[LocalArgument] = firstComponent(global("local", triple, spirv::StorageClass::Input, "LocalInvocationId"));
+}
+
+Value ShaderModule::firstComponent(spirv::GlobalVariableOp variable) {
+  Value all = b.create<spirv::LoadOp>(loc, addressOf(variable));
+  Value first = b.create<spirv::CompositeExtractOp>(loc, all, ArrayRef<int32_t>{0});
+  return b.create<spirv::UConvertOp>(loc, b.getI64Type(), first);
+}
+
+spirv::GlobalVariableOp ShaderModule::global(StringRef name, Type type, spirv::StorageClass storage,
+                                             StringRef builtIn) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(function);
+  auto variable = b.create<spirv::GlobalVariableOp>(
+      loc, TypeAttr::get(spirv::PointerType::get(type, storage)), b.getStringAttr(name), FlatSymbolRefAttr());
+  if (!builtIn.empty())
+    variable->setAttr("built_in", b.getStringAttr(builtIn));
+  interface.push_back(SymbolRefAttr::get(variable));
+  return variable;
+}
+
+Value ShaderModule::addressOf(spirv::GlobalVariableOp variable) { return b.create<spirv::AddressOfOp>(loc, variable); }
+
+//===- Types and constants
+//-----------------------------------------------------------------------------------------===//
+
+bool ShaderModule::holds(Type type) {
+  if (isa<IndexType, LLVM::LLVMPointerType>(type))
+    return true;
+  if (auto vector = dyn_cast<VectorType>(type))
+    if (vector.getRank() != 1 || vector.getNumElements() < 2 || vector.getNumElements() > 4)
+      return false;
+  Type element = getElementTypeOrSelf(type);
+  if (isa<FloatType>(element))
+    return element.isF32() || element.isF64();
+  return element.isInteger(1) || element.isInteger(8) || element.isInteger(16) || element.isInteger(32) ||
+         element.isInteger(64);
+}
+
+Type ShaderModule::typeOf(Type type) {
+  if (isa<IndexType, LLVM::LLVMPointerType>(type))
+    return b.getI64Type();
+  Type element = getElementTypeOrSelf(type);
+  if (element.isInteger(8))
+    capabilities.insert(spirv::Capability::Int8);
+  if (element.isInteger(16))
+    capabilities.insert(spirv::Capability::Int16);
+  if (element.isF64())
+    capabilities.insert(spirv::Capability::Float64);
+  return type;
+}
+
+int64_t ShaderModule::bytesOf(Type type) const {
+  int64_t count = 1;
+  if (auto vector = dyn_cast<VectorType>(type))
+    count = vector.getNumElements();
+  return count * ((getElementTypeOrSelf(type).getIntOrFloatBitWidth() + 7) / 8);
+}
+
+Value ShaderModule::constant(Attribute value) {
+  Type type = typeOf(cast<TypedAttr>(value).getType());
+  if (auto integer = dyn_cast<IntegerAttr>(value); integer && isa<IndexType>(integer.getType()))
+    value = b.getI64IntegerAttr(integer.getInt());
+  return b.create<spirv::ConstantOp>(loc, type, value);
+}
+
+Value ShaderModule::integer(int64_t value, Type type) {
+  return constant(b.getIntegerAttr(type ? type : b.getI64Type(), value));
+}
+Value ShaderModule::number(Type type, double value) { return constant(b.getFloatAttr(type, value)); }
+Value ShaderModule::boolean(bool value) { return constant(b.getBoolAttr(value)); }
+Value ShaderModule::select(Value condition, Value x, Value y) {
+  return b.create<spirv::SelectOp>(loc, condition, x, y);
+}
+Value ShaderModule::bitcast(Value value, Type type) {
+  return value.getType() == type ? value : b.create<spirv::BitcastOp>(loc, type, value).getResult();
+}
+
+//===- Variables
+//---------------------------------------------------------------------------------------------------===//
+
+Value ShaderModule::variable(Type type) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  return b.create<spirv::VariableOp>(loc, spirv::PointerType::get(type, spirv::StorageClass::Function),
+                                     spirv::StorageClass::Function, /*initializer=*/Value());
+}
+
+Value ShaderModule::array(Type element, int64_t count, bool isShared) {
+  Type type = spirv::ArrayType::get(element, count);
+  if (!isShared)
+    return variable(type);
+  return addressOf(global(("shared" + Twine(interface.size())).str(), type, spirv::StorageClass::Workgroup));
+}
+
+Value ShaderModule::element(Value array, Value index) {
+  return b.create<spirv::AccessChainOp>(loc, array, ValueRange{index});
+}
+Value ShaderModule::load(Value pointer) { return b.create<spirv::LoadOp>(loc, pointer); }
+void ShaderModule::store(Value pointer, Value value) { b.create<spirv::StoreOp>(loc, pointer, value); }
+
+//===- Buffers
+//-----------------------------------------------------------------------------------------------------===//
+
+Value ShaderModule::pointerTo(Value address, Type type) {
+  switch (getElementTypeOrSelf(type).getIntOrFloatBitWidth()) {
+  case 8:
+    capabilities.insert(spirv::Capability::StorageBuffer8BitAccess);
+    break;
+  case 16:
+    capabilities.insert(spirv::Capability::StorageBuffer16BitAccess);
+    break;
+  default:
+    break;
+  }
+  auto pointer = spirv::PointerType::get(type, spirv::StorageClass::PhysicalStorageBuffer);
+  return b.create<spirv::ConvertUToPtrOp>(loc, pointer, address);
+}
+
+Value ShaderModule::loadFrom(Value address, Type type, int64_t alignment) {
+  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned);
+  return b.create<spirv::LoadOp>(loc, pointerTo(address, type), aligned, b.getI32IntegerAttr(alignment));
+}
+
+void ShaderModule::storeTo(Value address, Value value, int64_t alignment) {
+  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned);
+  b.create<spirv::StoreOp>(loc, pointerTo(address, value.getType()), value, aligned, b.getI32IntegerAttr(alignment));
+}
+
+Value ShaderModule::exchangeIfEqual(Value address, Value expected, Value replacement) {
+  return b.create<spirv::AtomicCompareExchangeOp>(
+      loc, expected.getType(), pointerTo(address, expected.getType()), spirv::Scope::Device,
+      spirv::MemorySemantics::None, spirv::MemorySemantics::None, replacement, expected);
+}
+
+//===- Control flow
+//------------------------------------------------------------------------------------------------===//
+
+void ShaderModule::loop(llvm::function_ref<Value()> condition, Code body, Code next) {
+  auto op = b.create<spirv::LoopOp>(loc, spirv::LoopControl::None);
+  OpBuilder::InsertionGuard guard(b);
+  op.addEntryAndMergeBlock(b);
+  Block *entry = op.getEntryBlock(), *merge = op.getMergeBlock();
+  Block *header = b.createBlock(merge), *inside = b.createBlock(merge), *onward = b.createBlock(merge);
+  b.setInsertionPointToEnd(entry);
+  b.create<spirv::BranchOp>(loc, header);
+  b.setInsertionPointToEnd(header);
+  b.create<spirv::BranchConditionalOp>(loc, condition(), inside, ValueRange(), merge, ValueRange());
+  b.setInsertionPointToEnd(inside);
+  body();
+  b.create<spirv::BranchOp>(loc, onward);
+  b.setInsertionPointToEnd(onward);
+  next();
+  b.create<spirv::BranchOp>(loc, header);
+}
+
+void ShaderModule::branch(Value condition, Code then) { branch(condition, then, nullptr); }
+
+void ShaderModule::branch(Value condition, Code then, Code otherwise) {
+  auto op = b.create<spirv::SelectionOp>(loc, spirv::SelectionControl::None);
+  OpBuilder::InsertionGuard guard(b);
+  op.addMergeBlock(b);
+  Block *merge = op.getMergeBlock();
+  Block *header = b.createBlock(merge), *thenBlock = b.createBlock(merge);
+  Block *elseBlock = otherwise ? b.createBlock(merge) : merge;
+  b.setInsertionPointToEnd(header);
+  b.create<spirv::BranchConditionalOp>(loc, condition, thenBlock, ValueRange(), elseBlock, ValueRange());
+  b.setInsertionPointToEnd(thenBlock);
+  then();
+  b.create<spirv::BranchOp>(loc, merge);
+  if (!otherwise)
+    return;
+  b.setInsertionPointToEnd(elseBlock);
+  otherwise();
+  b.create<spirv::BranchOp>(loc, merge);
+}
+
+//===- The end
+//-----------------------------------------------------------------------------------------------------===//
+
+spirv::ModuleOp ShaderModule::finish() {
+  b.setInsertionPointToEnd(module.getBody());
+  b.create<spirv::EntryPointOp>(loc, spirv::ExecutionModel::GLCompute, function, interface);
+  b.create<spirv::ExecutionModeOp>(loc, function, spirv::ExecutionMode::LocalSize,
+                                   ArrayRef<int32_t>{static_cast<int32_t>(groupSize), 1, 1});
+  auto triple = spirv::VerCapExtAttr::get(spirv::Version::V_1_5, capabilities.getArrayRef(), {}, b.getContext());
+  module->setAttr(spirv::ModuleOp::getVCETripleAttrName(), triple);
+  return module;
+}

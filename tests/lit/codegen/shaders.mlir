@@ -1,0 +1,86 @@
+// Kernels as compute shaders: how work is cut, and what the modules declare.
+// RUN: transept-opt %s --transept-pass=transept-schedule | FileCheck %s --check-prefix=WORK
+// RUN: transept-opt %s --transept-pass=transept-schedule --transept-pass=transept-lower | FileCheck %s
+
+!f = !kernel.buffer<f32>
+
+module attributes {transept.options = {cpu_levels = [], precision = "fp32", target = "vulkan"}} {
+
+// An invocation computes a point. Buffers are addresses: no resource is bound.
+// WORK-LABEL: kernel.func @map
+// WORK-SAME: kernel.shader = {group_size = 64 : i64, items = #transept.dim<512 * batch>, items_per_group = 64 : i64}
+// CHECK: module @shaders
+// CHECK: spirv.module @map PhysicalStorageBuffer64 GLSL450 requires #spirv.vce<v1.5, [Shader, PhysicalStorageBufferAddresses, Int64], []>
+// CHECK-DAG: spirv.GlobalVariable @call : !spirv.ptr<!spirv.struct<(i64 [0], i64 [8], i64 [16], i64 [24], i64 [32])>, PushConstant>
+// CHECK-DAG: spirv.GlobalVariable @group built_in("WorkgroupId")
+// CHECK-DAG: spirv.GlobalVariable @local built_in("LocalInvocationId")
+// CHECK-NOT: bind(
+// CHECK: spirv.func @main() "None"
+// CHECK: spirv.Load "PhysicalStorageBuffer" %{{.*}} ["Aligned", 4] : f32
+// CHECK: spirv.FNegate
+// CHECK: spirv.Store "PhysicalStorageBuffer" %{{.*}} ["Aligned", 4] : f32
+// CHECK: spirv.EntryPoint "GLCompute" @main, @call, @group, @local
+// CHECK: spirv.ExecutionMode @main "LocalSize", 64, 1, 1
+kernel.func @map symbols ["batch"] from "" {
+^bb0(%x: !f, %y: !f):
+  kernel.map domain [#transept.dim<batch>, #transept.dim<512>]
+      shapes [#transept.dims<[batch, 512]>, #transept.dims<[batch, 512]>] ins(%x) outs(%y) {
+  ^bb1(%i: index, %j: index, %xa: !f):
+    %0 = kernel.load %xa[%i, %j] : !f -> f32
+    %1 = arith.negf %0 : f32
+    kernel.yield %1 : f32
+  } : (!f, !f) -> ()
+}
+
+// Short floats are bits, and need no arithmetic of their own.
+// CHECK: spirv.module @half
+// CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64, Int16, StorageBuffer16BitAccess]
+// CHECK-NOT: f16
+// CHECK: spirv.EntryPoint
+kernel.func @half symbols ["n"] from "" {
+^bb0(%x: !kernel.buffer<f16>, %y: !kernel.buffer<f16>):
+  kernel.map domain [#transept.dim<n>] shapes [#transept.dims<[n]>, #transept.dims<[n]>] ins(%x) outs(%y) {
+  ^bb1(%i: index, %xa: !kernel.buffer<f16>):
+    %0 = kernel.load %xa[%i] : !kernel.buffer<f16> -> f16
+    %1 = arith.addf %0, %0 : f16
+    kernel.yield %1 : f16
+  } : (!kernel.buffer<f16>, !kernel.buffer<f16>) -> ()
+}
+
+// A workgroup takes a row; what its invocations have is combined through memory they share, whatever a subgroup is.
+// WORK-LABEL: kernel.func @rows
+// WORK-SAME: items = #transept.dim<n>, items_per_group = 1 : i64
+// CHECK: spirv.module @rows
+// CHECK: spirv.GlobalVariable @[[SHARED:.*]] : !spirv.ptr<!spirv.array<64 x f32>, Workgroup>
+// CHECK: spirv.ControlBarrier <Workgroup>, <Workgroup>, <AcquireRelease|UniformMemory|WorkgroupMemory>
+// CHECK-NOT: Group{{.*}}Subgroup
+// CHECK: spirv.EntryPoint "GLCompute" @main, {{.*}}@[[SHARED]]
+kernel.func @rows symbols ["n"] from "" {
+^bb0(%x: !f, %y: !f):
+  kernel.rows rows #transept.dim<n> length #transept.dim<96> shapes [#transept.dims<[n, 96]>, #transept.dims<[n]>] ins(%x) outs(%y) {
+  ^bb1(%row: index, %xa: !f):
+    %sum = kernel.row_reduce "add" {
+    ^bb2(%j: index):
+      %0 = kernel.load %xa[%row, %j] : !f -> f32
+      kernel.yield %0 : f32
+    } : f32
+    kernel.yield %sum : f32
+  } : (!f, !f) -> ()
+}
+
+// Four columns and up to eight rows; weights are read sixteen bytes at a time.
+// WORK-LABEL: kernel.func @contract
+// WORK-SAME: items = #transept.dim<32 * floordiv(rows + 7, 8)>, items_per_group = 64 : i64
+// CHECK: spirv.module @contract
+// CHECK: spirv.Load "PhysicalStorageBuffer" %{{.*}} ["Aligned", 16] : vector<4xf32>
+// CHECK: spirv.GL.Fma %{{.*}} : vector<4xf32>
+kernel.func @contract symbols ["rows"] from "" {
+^bb0(%x: !f, %w: !f, %y: !f):
+  kernel.contract rows #transept.dim<rows> k 32 parts [100]
+      shapes [#transept.dims<[rows, 32]>, #transept.dims<[2, 32, 64]>, #transept.dims<[rows, 100]>] ins(%x, %w) outs(%y) {
+  ^bb1(%i: index, %j: index, %s: f32):
+    kernel.yield %s : f32
+  } : (!f, !f, !f) -> ()
+}
+
+}
