@@ -43,6 +43,7 @@ public:
 
   /// Packed weights; 4096-byte aligned, TRANSEPT_BUFFER_SLACK readable bytes behind. Empty if skipped or absent.
   const Block &weights() const { return weights_; }
+  Block takeWeights() { return std::move(weights_); }
   uint64_t weightBytes() const { return weightBytes_; }
 
   uint64_t fileBytes() const { return fileBytes_; }

@@ -1,5 +1,6 @@
 #include "runtime/Model.h"
 
+#include "runtime/CpuDevice.h"
 #include "runtime/CpuFeatures.h"
 #include "runtime/ThreadTeam.h"
 
@@ -14,10 +15,9 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string &path, const 
     TRANSEPT_ASSIGN(model->artifact_, Artifact::read(path, reading));
     const program::Manifest &manifest = model->manifest();
     TRANSEPT_ASSIGN(const program::CodeObject *code, chooseCode(manifest, options.cpu, cpuFeatures()));
-    TRANSEPT_ASSIGN(model->code_, CodeObject::load(model->artifact_.section(code->section()),
-                                                   static_cast<uint32_t>(manifest.kernels_size())));
-    model->kernels_ = model->code_.kernels();
-    model->level_ = code->level();
+    TRANSEPT_ASSIGN(CodeObject object, CodeObject::load(model->artifact_.section(code->section()),
+                                                        static_cast<uint32_t>(manifest.kernels_size())));
+    model->device_ = std::make_unique<CpuDevice>(std::move(object), code->level(), model->artifact_.takeWeights());
     return std::shared_ptr<const Model>(std::move(model));
   };
   Result<std::shared_ptr<const Model>> model = load();
@@ -29,11 +29,10 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string &path, const 
 Result<std::shared_ptr<const Model>> Model::fromParts(Artifact artifact, const transept_kernel_table &kernels) {
   std::shared_ptr<Model> model(new Model);
   model->artifact_ = std::move(artifact);
-  model->kernels_ = kernels;
-  model->level_ = "injected";
   if (kernels.count != static_cast<uint32_t>(model->manifest().kernels_size()))
     return Status(Code::ArtifactRefused, "needs " + std::to_string(model->manifest().kernels_size()) +
                                              " kernels, got " + std::to_string(kernels.count));
+  model->device_ = std::make_unique<CpuDevice>(kernels, model->artifact_.takeWeights());
   return std::shared_ptr<const Model>(std::move(model));
 }
 

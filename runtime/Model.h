@@ -3,7 +3,7 @@
 #define TRANSEPT_RUNTIME_MODEL_H
 
 #include "runtime/Artifact.h"
-#include "runtime/CodeObject.h"
+#include "runtime/Device.h"
 #include "runtime/Session.h"
 
 #include <memory>
@@ -26,15 +26,12 @@ public:
 
   const program::Manifest &manifest() const { return artifact_.manifest(); }
   const Artifact &artifact() const { return artifact_; }
-  /// The CPU level in use.
-  const std::string &level() const { return level_; }
+  const Device &device() const { return *device_; }
+  /// The level of the code in use.
+  const std::string &level() const { return device_->level(); }
 
   /// Index of an entry, -1 where there is none.
   int findEntry(std::string_view name) const;
-
-  /// Address of byte `offset` of the packed weights; offsets were verified at load.
-  const uint8_t *weights() const { return artifact_.weights().data(); }
-  transept_kernel kernel(uint32_t index) const { return kernels_.kernels[index]; }
 
   Result<std::unique_ptr<Session>> createSession(const SessionOptions &options = {}) const {
     return Session::create(shared_from_this(), options);
@@ -42,10 +39,8 @@ public:
 
 private:
   Model() = default;
-  Artifact artifact_;
-  CodeObject code_;
-  transept_kernel_table kernels_{};
-  std::string level_;
+  Artifact artifact_; // without the weights, which the device has
+  std::unique_ptr<const Device> device_;
 };
 
 } // namespace transept

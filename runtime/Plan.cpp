@@ -3,6 +3,7 @@
 #include "runtime/Expr.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace transept {
 
@@ -152,7 +153,7 @@ Status Planner::placeBuffers() {
       return {Code::ArtifactRefused, "its arena would have " + std::to_string(bytes) + " bytes"};
     programArena_ = static_cast<uint64_t>(bytes);
   }
-  plan_.arenaBytes_ = alignUp(programArena_, alignment);
+  plan_.arenaBytes_ = {alignUp(programArena_, alignment), 0};
   size_t input = 0, output = 0;
   for (int i = 0; i < entry_.buffers_size(); ++i) {
     const program::Buffer &buffer = entry_.buffers(i);
@@ -203,12 +204,13 @@ Status Planner::placeInArena(const program::Buffer &buffer, Plan::Place &place, 
   for (const program::Expr &dim : buffer.dims())
     TRANSEPT_TRY(evaluate(dim).status());
   TRANSEPT_ASSIGN(tensor->bytes, denseBytes(buffer.dtype(), buffer.dims(), plan_.values_, tensor->dims));
-  if (static_cast<uint64_t>(tensor->bytes) > (uint64_t(1) << 46) || plan_.arenaBytes_ > (uint64_t(1) << 46))
+  uint64_t &used = plan_.arenaBytes_[static_cast<size_t>(Access::Shared)];
+  if (static_cast<uint64_t>(tensor->bytes) > (uint64_t(1) << 46) || used > (uint64_t(1) << 46))
     return {Code::OutOfMemory,
             "'" + printable(buffer.name()) + "' would have " + std::to_string(tensor->bytes) + " bytes"};
-  place.offset = tensor->offset = plan_.arenaBytes_;
+  place.offset = used;
   place.bytes = static_cast<uint64_t>(tensor->bytes);
-  plan_.arenaBytes_ += alignUp(static_cast<uint64_t>(tensor->bytes), alignment);
+  used += alignUp(static_cast<uint64_t>(tensor->bytes), alignment);
   return {};
 }
 
@@ -217,9 +219,9 @@ Status Planner::placeState(const program::Buffer &buffer, Plan::Place &place, in
   for (int i = 0; i < manifest.states_size(); ++i)
     if (manifest.states(i).name() == buffer.name())
       place.state = static_cast<size_t>(i);
-  if (static_cast<uint64_t>(bytes) > memory_.stateBytes[place.state])
+  if (static_cast<uint64_t>(bytes) > memory_.states[place.state].bytes)
     return {Code::InvalidInput, "state '" + printable(buffer.name()) + "' would need " + std::to_string(bytes) +
-                                    " bytes, the session has " + std::to_string(memory_.stateBytes[place.state])};
+                                    " bytes, the session has " + std::to_string(memory_.states[place.state].bytes)};
   return {};
 }
 
@@ -233,24 +235,28 @@ Status Planner::planDispatches() {
   for (int i = first, end = first + static_cast<int>(segment_.dispatches()); i < end; ++i) {
     const program::Dispatch &dispatch = entry_.dispatches(i);
     PlannedDispatch planned;
-    planned.kernel = model_.kernel(dispatch.kernel());
+    planned.kernel = dispatch.kernel();
+    planned.function = model_.device().function(planned.kernel);
     planned.barrier = dispatch.barrier();
-    TRANSEPT_ASSIGN(planned.items, evaluate(dispatch.items()));
-    const program::Kernel &kernel = manifest.kernels(static_cast<int>(dispatch.kernel()));
-    if (planned.items < 0)
-      return {Code::ArtifactRefused,
-              "kernel '" + printable(kernel.name()) + "' would get " + std::to_string(planned.items) + " items"};
+    planned.buffers = static_cast<uint32_t>(dispatch.buffers_size());
+    planned.sizes = static_cast<uint32_t>(dispatch.sizes_size());
+    const program::Kernel &kernel = manifest.kernels(static_cast<int>(planned.kernel));
     size_t firstSize = plan_.sizes_.size();
     for (const program::Expr &expr : dispatch.sizes()) {
       TRANSEPT_ASSIGN(int64_t size, evaluate(expr));
       plan_.sizes_.push_back(size);
     }
+    Span<const int64_t> sizes(plan_.sizes_.data() + firstSize, plan_.sizes_.size() - firstSize);
+    const program::Expr *items = model_.device().items(planned.kernel);
+    TRANSEPT_ASSIGN(planned.items, items ? evaluateExpr(*items, sizes) : evaluate(dispatch.items()));
+    if (planned.items < 0)
+      return {Code::ArtifactRefused,
+              "kernel '" + printable(kernel.name()) + "' would get " + std::to_string(planned.items) + " items"};
     for (uint32_t buffer : dispatch.buffers())
       if (!plan_.places_[buffer].known)
         return misplaced(entry_.buffers(static_cast<int>(buffer)), "is used before its memory is set up");
     plan_.bufferIndices_.insert(plan_.bufferIndices_.end(), dispatch.buffers().begin(), dispatch.buffers().end());
     if (kernel.scratch_bytes().terms_size() != 0) {
-      Span<const int64_t> sizes(plan_.sizes_.data() + firstSize, plan_.sizes_.size() - firstSize);
       TRANSEPT_ASSIGN(int64_t scratch, evaluateExpr(kernel.scratch_bytes(), sizes));
       if (scratch < 0 || scratch > (int64_t(1) << 40))
         return {Code::OutOfMemory, "kernel '" + printable(kernel.name()) + "' would need " + std::to_string(scratch) +
@@ -288,6 +294,7 @@ Result<std::unique_ptr<Plan>> Plan::create(const Model &model, int entry, Span<c
     if (buffer.storage() == program::INPUT || buffer.storage() == program::OUTPUT)
       (buffer.storage() == program::INPUT ? plan->inputs_ : plan->outputs_).emplace_back().buffer = &buffer;
   }
+  plan->replays_.resize(plan->segments());
   TRANSEPT_TRY(plan->enter(model, 0, memory));
   return std::move(plan);
 }
@@ -307,58 +314,79 @@ Status Plan::enter(const Model &model, size_t segment, const PlanMemory &memory)
   return status.withContext("entry '" + printable(entry.name()) + "' with " + describeSymbols(entry, values_));
 }
 
-void *Plan::address(const Model &model, const PlanMemory &memory, size_t buffer) const {
+DevicePlace Plan::locate(const Model &model, const PlanMemory &memory, size_t buffer) const {
   const Place &place = places_[buffer];
-  if (place.storage == program::CONSTANT) // kernels only read constants
-    return const_cast<uint8_t *>(model.weights()) + place.offset;
-  if (place.storage == program::STATE)
-    return memory.states + memory.stateOffsets[place.state];
-  return (place.arena == 0 ? memory.arena : memory.laterArenas[place.arena - 1].data()) + place.offset;
+  switch (place.storage) {
+  case program::CONSTANT: // kernels only read constants
+    return model.device().constant(place.offset);
+  case program::STATE:
+    return memory.states[place.state].place;
+  default:
+    break;
+  }
+  Access access = place.storage == program::ARENA ? Access::Kernels : Access::Shared;
+  return {memory.arenas[place.arena][static_cast<size_t>(access)].get(), place.offset};
 }
 
-void Plan::bind(const Model &model, const PlanMemory &memory) {
+Status Plan::bind(const Model &model, const PlanMemory &memory) {
   std::transform(bufferIndices_.begin(), bufferIndices_.end(), pointers_.begin(),
-                 [&](uint32_t buffer) { return address(model, memory, buffer); });
+                 [&](uint32_t buffer) { return reinterpret_cast<void *>(locate(model, memory, buffer).address()); });
   size_t input = 0, output = 0;
   for (size_t i = 0; i < places_.size(); ++i) {
     if (places_[i].storage == program::INPUT)
-      inputs_[input++].data = address(model, memory, i);
+      inputs_[input++].data = locate(model, memory, i).host();
     else if (places_[i].storage == program::OUTPUT)
-      outputs_[output++].data = places_[i].known ? address(model, memory, i) : nullptr;
+      outputs_[output++].data = places_[i].known ? locate(model, memory, i).host() : nullptr;
   }
-  const program::Entry &entry = model.manifest().entries(entry_);
   size_t pointer = 0, size = 0;
-  for (size_t i = 0; i < dispatches_.size(); ++i) {
-    const program::Dispatch &dispatch = entry.dispatches(firstDispatch_[segment_] + static_cast<int>(i));
-    dispatches_[i].call = {pointers_.data() + pointer, sizes_.data() + size, memory.error};
-    pointer += static_cast<size_t>(dispatch.buffers_size());
-    size += static_cast<size_t>(dispatch.sizes_size());
+  for (PlannedDispatch &dispatch : dispatches_) {
+    dispatch.call = {pointers_.data() + pointer, sizes_.data() + size,
+                     reinterpret_cast<transept_error_word *>(memory.error)};
+    pointer += dispatch.buffers;
+    size += dispatch.sizes;
   }
+  return bindFetches(model, memory);
 }
 
-Result<size_t> Plan::finish(const Model &model, const PlanMemory &memory) {
+Status Plan::bindFetches(const Model &model, const PlanMemory &memory) {
   const program::Entry &entry = model.manifest().entries(entry_);
   const program::Segment &segment = entry.segments(static_cast<int>(segment_));
-  auto holds = [&](uint32_t buffer, uint64_t bytes) { return places_[buffer].known && places_[buffer].bytes >= bytes; };
-  for (const program::ReadBack &read : segment.read_backs()) {
-    if (!holds(read.buffer(), sizeof(int64_t) * static_cast<uint64_t>(read.symbols_size())))
-      return Status(Code::ArtifactRefused,
-                    "entry '" + printable(entry.name()) + "' reads sizes from a buffer that is too small");
-    const auto *numbers = static_cast<const int64_t *>(address(model, memory, read.buffer()));
-    for (int i = 0; i < read.symbols_size(); ++i) {
-      if (Status status = checkSymbol(entry, static_cast<int>(read.symbols(i)), numbers[i]); !status.ok())
-        return Status(Code::InvalidInput,
-                      printable(read.source(), 200) + " needs a size of " + std::to_string(numbers[i]));
-      values_[read.symbols(i)] = numbers[i];
+  fetches_.clear();
+  uint64_t total = 0;
+  auto add = [&](uint32_t buffer, uint64_t bytes) {
+    if (!places_[buffer].known || places_[buffer].bytes < bytes)
+      return false;
+    if (bytes != 0)
+      fetches_.push_back({locate(model, memory, buffer), bytes, total});
+    total += bytes;
+    return true;
+  };
+  for (const program::ReadBack &read : segment.read_backs())
+    if (!add(read.buffer(), sizeof(int64_t) * static_cast<uint64_t>(read.symbols_size())))
+      return {Code::ArtifactRefused,
+              "entry '" + printable(entry.name()) + "' reads sizes from a buffer that is too small"};
+  if (segment.branches() && !add(segment.condition(), 1))
+    return {Code::ArtifactRefused, "entry '" + printable(entry.name()) + "' branches on a buffer without elements"};
+  fetched_.resize(total);
+  return {};
+}
+
+Result<size_t> Plan::finish(const Model &model) {
+  const program::Entry &entry = model.manifest().entries(entry_);
+  const program::Segment &segment = entry.segments(static_cast<int>(segment_));
+  const uint8_t *next = fetched_.data();
+  for (const program::ReadBack &read : segment.read_backs())
+    for (uint32_t symbol : read.symbols()) {
+      int64_t number;
+      std::memcpy(&number, next, sizeof number);
+      next += sizeof number;
+      if (!checkSymbol(entry, static_cast<int>(symbol), number).ok())
+        return Status(Code::InvalidInput, printable(read.source(), 200) + " needs a size of " + std::to_string(number));
+      values_[symbol] = number;
     }
-  }
   if (!segment.branches())
     return static_cast<size_t>(segment.next());
-  if (!holds(segment.condition(), 1))
-    return Status(Code::ArtifactRefused,
-                  "entry '" + printable(entry.name()) + "' branches on a buffer without elements");
-  bool taken = *static_cast<const uint8_t *>(address(model, memory, segment.condition())) != 0;
-  return static_cast<size_t>(taken ? segment.next() : segment.otherwise());
+  return static_cast<size_t>(*next != 0 ? segment.next() : segment.otherwise());
 }
 
 } // namespace transept

@@ -3,10 +3,11 @@
 #ifndef TRANSEPT_RUNTIME_PLAN_H
 #define TRANSEPT_RUNTIME_PLAN_H
 
-#include "runtime/Memory.h"
+#include "runtime/Device.h"
 #include "runtime/Model.h"
 #include "runtime/Session.h"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,12 +15,21 @@
 
 namespace transept {
 
-/// A dispatch ready to be called. The pointers inside `call` belong to the plan.
+/// A dispatch ready to be called. The tables inside `call` belong to the plan; addresses are those of the device.
 struct PlannedDispatch {
-  transept_kernel kernel = nullptr;
+  transept_kernel function = nullptr; // null where kernels are none
   transept_dispatch call{};
   int64_t items = 0;
+  uint32_t kernel = 0;             // index into Manifest.kernels
+  uint32_t buffers = 0, sizes = 0; // of `call`
   bool barrier = false;
+};
+
+/// Bytes that a segment leaves for the host, in memory that the host may not see.
+struct Fetch {
+  DevicePlace from;
+  uint64_t bytes = 0;
+  uint64_t to = 0; // offset in Plan::fetched()
 };
 
 /// An input or output of the entry.
@@ -27,18 +37,23 @@ struct PlannedTensor {
   const program::Buffer *buffer = nullptr;
   std::vector<int64_t> dims;
   int64_t bytes = 0;
-  uint64_t offset = 0;  // in its arena
   void *data = nullptr; // null until its segment was entered
 };
 
+/// Where one state lives. Without memory only its size is known yet.
+struct StatePlace {
+  DevicePlace place;
+  uint64_t bytes = 0;
+};
+
+/// By Access: buffers between kernels; inputs and outputs.
+using Arena = std::array<std::unique_ptr<DeviceMemory>, accessKinds>;
+
 /// Where the buffers of a plan live.
 struct PlanMemory {
-  uint8_t *arena = nullptr;           // arena 0
-  const Block *laterArenas = nullptr; // arena i at i - 1
-  uint8_t *states = nullptr;
-  const uint64_t *stateOffsets = nullptr; // by index of Manifest.states
-  const uint64_t *stateBytes = nullptr;
-  transept_error_word *error = nullptr;
+  const Arena *arenas = nullptr;
+  const StatePlace *states = nullptr; // by index of Manifest.states
+  uint64_t error = 0;                 // address of the error word
 };
 
 class Plan {
@@ -52,12 +67,13 @@ public:
   /// buffers lie inside their memory. Addresses are null until bind(). Entering segment 0 forgets what a run has set.
   Status enter(const Model &model, size_t segment, const PlanMemory &memory);
 
-  /// Sets the addresses of the current segment. Its arena must hold arenaBytes().
-  void bind(const Model &model, const PlanMemory &memory);
+  /// Sets the addresses of the current segment. Its arena must hold arenaBytes(). Fails where it reads back more than
+  /// a buffer holds.
+  Status bind(const Model &model, const PlanMemory &memory);
 
   /// After the dispatches of the current segment: takes over what it reads back; returns the segment that follows,
   /// segments() where there is none.
-  Result<size_t> finish(const Model &model, const PlanMemory &memory);
+  Result<size_t> finish(const Model &model);
 
   int entry() const { return entry_; }
   const std::vector<int64_t> &symbols() const { return symbols_; }
@@ -65,12 +81,19 @@ public:
   size_t segments() const { return firstDispatch_.size(); }
   /// Which arena the current segment sets up.
   size_t arena() const { return arena_; }
-  /// Of the current segment; inputs and outputs included.
-  uint64_t arenaBytes() const { return arenaBytes_; }
+  /// Of the current segment.
+  uint64_t arenaBytes(Access access) const { return arenaBytes_[static_cast<size_t>(access)]; }
   uint64_t scratchBytes() const { return scratchBytes_; } // per thread
   const std::vector<PlannedDispatch> &dispatches() const { return dispatches_; }
   const std::vector<PlannedTensor> &inputs() const { return inputs_; }
   const std::vector<PlannedTensor> &outputs() const { return outputs_; }
+
+  /// What the executor brings to the host after the dispatches of the current segment, and where to.
+  const std::vector<Fetch> &fetches() const { return fetches_; }
+  uint8_t *fetched() { return fetched_.data(); }
+
+  /// What the executor keeps with the current segment; null at first.
+  std::unique_ptr<Replay> &replay() { return replays_[segment_]; }
 
 private:
   friend class Planner;
@@ -82,20 +105,25 @@ private:
     size_t state = 0; // index of a state
     size_t arena = 0;
   };
-  void *address(const Model &model, const PlanMemory &memory, size_t buffer) const;
+  DevicePlace locate(const Model &model, const PlanMemory &memory, size_t buffer) const;
+  Status bindFetches(const Model &model, const PlanMemory &memory);
 
   int entry_ = 0;
   std::vector<int64_t> symbols_;   // as given
   std::vector<int64_t> values_;    // with what the run has set
   std::vector<int> firstDispatch_; // by segment
   size_t segment_ = 0, arena_ = 0;
-  uint64_t arenaBytes_ = 0, scratchBytes_ = 0;
+  std::array<uint64_t, accessKinds> arenaBytes_{};
+  uint64_t scratchBytes_ = 0;
   std::vector<Place> places_;           // per buffer of the entry
   std::vector<uint32_t> bufferIndices_; // of the segment's dispatches, one after another
   std::vector<void *> pointers_;        // the same, resolved
   std::vector<int64_t> sizes_;
   std::vector<PlannedDispatch> dispatches_; // of the segment
   std::vector<PlannedTensor> inputs_, outputs_;
+  std::vector<Fetch> fetches_;
+  std::vector<uint8_t> fetched_;
+  std::vector<std::unique_ptr<Replay>> replays_; // by segment
 };
 
 /// "batch=2, source=7"; symbols whose value is negative are not known yet and left out.

@@ -1,14 +1,11 @@
 #include "runtime/Session.h"
 
 #include "runtime/BindSymbols.h"
-#include "runtime/Memory.h"
 #include "runtime/Plan.h"
 #include "runtime/SessionState.h"
 #include "runtime/ThreadTeam.h"
 
 #include <algorithm>
-#include <cstring>
-#include <limits>
 
 namespace transept {
 
@@ -28,36 +25,6 @@ public:
 private:
   std::atomic<bool> &flag_;
   bool mine_;
-};
-
-/// A walk of all threads over one list of dispatches.
-struct Walk {
-  const std::vector<PlannedDispatch> &dispatches;
-  ThreadTeam &team;
-  uint8_t *scratch;
-  uint64_t scratchStride;
-  const std::atomic<bool> &cancelled;
-  /// Number of the barrier at which all threads stop. A thread that is still leaving one barrier is not confused by
-  /// member 0 asking for a stop at the next.
-  std::atomic<int64_t> stopAt{std::numeric_limits<int64_t>::max()};
-
-  static void member(void *context, int thread, int threads) {
-    Walk &walk = *static_cast<Walk *>(context);
-    void *scratch = walk.scratch + walk.scratchStride * static_cast<uint64_t>(thread);
-    int64_t barriers = 0;
-    for (const PlannedDispatch &dispatch : walk.dispatches) {
-      if (dispatch.barrier) {
-        if (thread == 0 && walk.cancelled.load(std::memory_order_relaxed))
-          walk.stopAt.store(barriers, std::memory_order_relaxed);
-        walk.team.barrier();
-        if (walk.stopAt.load(std::memory_order_relaxed) <= barriers++)
-          return;
-      }
-      Share share = shareOf(dispatch.items, thread, threads);
-      if (share.begin < share.end)
-        dispatch.kernel(&dispatch.call, share.begin, share.end, scratch);
-    }
-  }
 };
 
 /// The manifest's sentence for a check that failed in a kernel.
@@ -81,6 +48,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   state.team = ThreadTeam::create(options.threads);
   state.plans.resize(static_cast<size_t>(model->manifest().entries_size()));
   state.model = std::move(model);
+  const Device &device = state.model->device();
+  TRANSEPT_ASSIGN(state.executor, device.createExecutor(*state.team));
+  TRANSEPT_ASSIGN(state.error, device.allocate(sizeof(transept_error_word), Access::Shared));
   TRANSEPT_TRY(state.setSymbols(options.symbols));
   return session;
 }
@@ -108,7 +78,7 @@ TensorView Session::state(std::string_view name) const {
     auto index = static_cast<size_t>(i);
     if (states[i].name() == name)
       return {states[i].name(), states[i].dtype(), state_->layout.dims[index],
-              state_->states.data() + state_->layout.offsets[index], static_cast<int64_t>(state_->layout.bytes[index])};
+              state_->layout.places[index].place.host(), static_cast<int64_t>(state_->layout.places[index].bytes)};
   }
   return {};
 }
@@ -125,12 +95,14 @@ TensorView Session::output(std::string_view name) const {
 MemoryUse Session::memory() const {
   MemoryUse use;
   use.weights = model().artifact().weightBytes();
-  use.states = state_->layout.total;
+  for (size_t i = 0; i < accessKinds; ++i) {
+    use.states += state_->layout.totals[i];
+    use.reserved += state_->states[i]->size() + state_->arenas[0][i]->size();
+  }
   for (const auto &plans : state_->plans)
     for (const auto &plan : plans)
-      use.arena = std::max(use.arena, plan->arenaBytes());
-  use.reserved = state_->states.size() + state_->arena.size();
-  use.scratch = state_->scratch.size();
+      use.arena = std::max(use.arena, plan->arenaBytes(Access::Kernels) + plan->arenaBytes(Access::Shared));
+  use.scratch = state_->executor->scratchBytes();
   return use;
 }
 
@@ -151,16 +123,15 @@ Status Session::run(std::string_view entry, const RunArguments &arguments) {
                                     entryNames(model().manifest())};
   TRANSEPT_ASSIGN(Plan * plan, state_->prepare(index, arguments));
   TRANSEPT_TRY(copyInputs(*plan, arguments.inputs));
-  state_->error = {};
+  state_->errorWord() = {};
   state_->outputs.clear();
   for (size_t segment = 0; segment < plan->segments();) {
-    Walk walk{plan->dispatches(), *state_->team, state_->scratch.data(), state_->scratchStride, cancelled_};
-    TRANSEPT_TRY(state_->team->run(Walk::member, &walk));
-    if (walk.stopAt.load() != std::numeric_limits<int64_t>::max() || (segment != 0 && cancelled()))
+    TRANSEPT_TRY(state_->executor->run(*plan, cancelled_));
+    if (segment != 0 && cancelled())
       return {Code::Cancelled, "cancelled"};
-    if (state_->error.id != 0)
-      return checkFailure(model().manifest(), state_->error);
-    TRANSEPT_ASSIGN(segment, plan->finish(model(), state_->planMemory()));
+    if (state_->errorWord().id != 0)
+      return checkFailure(model().manifest(), state_->errorWord());
+    TRANSEPT_ASSIGN(segment, plan->finish(model()));
     if (segment < plan->segments())
       TRANSEPT_TRY(state_->enter(*plan, segment));
   }

@@ -84,8 +84,8 @@ public:
   /// Value of a generation symbol, -1 where the model has none of that name.
   int64_t symbol(std::string_view name) const;
 
-  /// The buffer of a state, valid until resize(); data is null where the model has no state of that name.
-  /// Zero after creation and resize(). 256-byte aligned.
+  /// The buffer of a state, valid until resize(); the name is empty where the model has no state of that name, data is
+  /// null where the state is a cache in memory that the host does not see. Zero after creation and resize().
   TensorView state(std::string_view name) const;
 
   /// Runs an entry. Refuses missing, unknown and mismatching inputs by name before anything is computed.

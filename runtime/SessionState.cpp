@@ -4,11 +4,36 @@
 #include "runtime/Expr.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace transept {
 
 namespace {
+
+/// Whether the host never looks at a state. Roles are those of the plan (docs/artifact-format.md).
+bool isForKernelsOnly(const program::State &state) {
+  return state.role() == "self-cache" || state.role() == "cross-cache" || state.role() == "recurrent-state";
+}
+
+/// Bytes of the ranges that `needed` exceeds, where memory must be new.
+Status growMemory(const Device &device, const Arena &have, const std::array<uint64_t, accessKinds> &needed,
+                  Arena &grown) {
+  for (size_t i = 0; i < accessKinds; ++i)
+    if (!have[i] || needed[i] > have[i]->size()) {
+      TRANSEPT_ASSIGN(grown[i], device.allocate(needed[i], static_cast<Access>(i)));
+    }
+  return {};
+}
+
+/// Puts new memory where there is some; whether there is.
+bool replaceMemory(Arena &memory, Arena &grown) {
+  bool changed = false;
+  for (size_t i = 0; i < accessKinds; ++i)
+    if (grown[i]) {
+      memory[i] = std::move(grown[i]);
+      changed = true;
+    }
+  return changed;
+}
 
 /// One value per generation symbol, in their order.
 Result<std::vector<int64_t>> orderSymbols(const program::Manifest &manifest, const SymbolValues &given) {
@@ -58,13 +83,15 @@ Result<StateLayout> StateLayout::create(const program::Manifest &manifest, Span<
     Result<int64_t> bytes = denseBytes(state.dtype(), state.dims(), symbols, dims);
     if (!bytes.ok())
       return bytes.status().withContext("state '" + printable(state.name()) + "'");
-    if (static_cast<uint64_t>(*bytes) > (uint64_t(1) << 46) || layout.total > (uint64_t(1) << 46))
+    Access access = isForKernelsOnly(state) ? Access::Kernels : Access::Shared;
+    uint64_t &total = layout.totals[static_cast<size_t>(access)];
+    if (static_cast<uint64_t>(*bytes) > (uint64_t(1) << 46) || total > (uint64_t(1) << 46))
       return Status(Code::OutOfMemory,
                     "state '" + printable(state.name()) + "' would have " + std::to_string(*bytes) + " bytes");
     layout.dims.push_back(std::move(dims));
-    layout.offsets.push_back(layout.total);
-    layout.bytes.push_back(static_cast<uint64_t>(*bytes));
-    layout.total += alignUp(static_cast<uint64_t>(*bytes), TRANSEPT_BUFFER_ALIGNMENT);
+    layout.access.push_back(access);
+    layout.places.push_back({{nullptr, total}, static_cast<uint64_t>(*bytes)});
+    total += alignUp(static_cast<uint64_t>(*bytes), TRANSEPT_BUFFER_ALIGNMENT);
   }
   return layout;
 }
@@ -75,45 +102,35 @@ Status Session::State::setSymbols(const SymbolValues &given) {
   TRANSEPT_ASSIGN(std::vector<int64_t> newSymbols, orderSymbols(manifest, given));
   TRANSEPT_ASSIGN(StateLayout newLayout, StateLayout::create(manifest, newSymbols));
   PlanMemory sizesOnly;
-  sizesOnly.stateBytes = newLayout.bytes.data();
+  sizesOnly.states = newLayout.places.data();
   Plans newPlans(plans.size());
-  uint64_t arenaBytes = 0, scratchBytes = 0;
+  std::array<uint64_t, accessKinds> arenaBytes{};
+  uint64_t scratchBytes = 0;
   for (int i = 0; i < manifest.entries_size(); ++i) {
     if (!isFixed(manifest, manifest.entries(i)))
       continue;
     std::vector<int64_t> values = fixedValues(manifest, manifest.entries(i), newSymbols);
     TRANSEPT_ASSIGN(std::unique_ptr<Plan> plan, Plan::create(*model, i, values, sizesOnly));
-    arenaBytes = std::max(arenaBytes, plan->arenaBytes());
+    for (Access access : {Access::Kernels, Access::Shared})
+      arenaBytes[static_cast<size_t>(access)] =
+          std::max(arenaBytes[static_cast<size_t>(access)], plan->arenaBytes(access));
     scratchBytes = std::max(scratchBytes, plan->scratchBytes());
     newPlans[static_cast<size_t>(i)].reserve(plansPerEntry + 1);
     newPlans[static_cast<size_t>(i)].push_back(std::move(plan));
   }
-  const uint64_t stride = alignUp(scratchBytes, TRANSEPT_SCRATCH_ALIGNMENT);
-  const auto threads = static_cast<uint64_t>(team->size());
-  Block newStates, newArena, newScratch;
-  bool growStates = !states.data() || newLayout.total > states.size();
-  bool growArena = !arena.data() || arenaBytes > arena.size();
-  bool growScratch = !scratch.data() || stride > scratchStride;
-  if (growStates) {
-    TRANSEPT_ASSIGN(newStates, Block::allocate(newLayout.total));
-  }
-  if (growArena) {
-    TRANSEPT_ASSIGN(newArena, Block::allocate(arenaBytes));
-  }
-  if (growScratch) {
-    TRANSEPT_ASSIGN(newScratch, Block::allocate(stride * threads));
-  }
+  const Device &device = model->device();
+  Arena newStates, newArena;
+  TRANSEPT_TRY(growMemory(device, states, newLayout.totals, newStates));
+  TRANSEPT_TRY(growMemory(device, arenas[0], arenaBytes, newArena));
+  TRANSEPT_TRY(executor->reserveScratch(scratchBytes));
+  for (size_t i = 0; i < accessKinds; ++i)
+    if (!newStates[i])
+      TRANSEPT_TRY(device.clear(*states[i], newLayout.totals[i]));
 
-  if (growStates)
-    states = std::move(newStates);
-  else
-    std::memset(states.data(), 0, newLayout.total);
-  if (growArena)
-    arena = std::move(newArena);
-  if (growScratch) {
-    scratch = std::move(newScratch);
-    scratchStride = stride;
-  }
+  replaceMemory(states, newStates);
+  replaceMemory(arenas[0], newArena);
+  for (size_t i = 0; i < newLayout.places.size(); ++i)
+    newLayout.places[i].place.memory = states[static_cast<size_t>(newLayout.access[i])].get();
   symbols = std::move(newSymbols);
   layout = std::move(newLayout);
   plans = std::move(newPlans);
@@ -124,45 +141,37 @@ Status Session::State::setSymbols(const SymbolValues &given) {
   }
   for (auto &entryPlans : plans)
     for (auto &plan : entryPlans)
-      plan->bind(*model, planMemory());
+      TRANSEPT_TRY(plan->bind(*model, planMemory()));
   return {};
 }
 
 Status Session::State::reserve(const Plan &plan) {
-  if (plan.arenaBytes() > arena.size()) {
-    TRANSEPT_ASSIGN(Block grown, Block::allocate(plan.arenaBytes()));
-    outputs.clear(); // they lie in the old block
-    arena = std::move(grown);
-    for (auto &entryPlans : plans)
-      for (auto &other : entryPlans)
-        other->bind(*model, planMemory());
-  }
-  return reserveScratch(plan);
-}
-
-Status Session::State::reserveScratch(const Plan &plan) {
-  uint64_t stride = alignUp(plan.scratchBytes(), TRANSEPT_SCRATCH_ALIGNMENT);
-  if (stride > scratchStride) {
-    TRANSEPT_ASSIGN(Block grown, Block::allocate(stride * static_cast<uint64_t>(team->size())));
-    scratch = std::move(grown);
-    scratchStride = stride;
-  }
+  TRANSEPT_TRY(executor->reserveScratch(plan.scratchBytes()));
+  Arena grown;
+  TRANSEPT_TRY(growMemory(model->device(), arenas[0],
+                          {plan.arenaBytes(Access::Kernels), plan.arenaBytes(Access::Shared)}, grown));
+  if (!replaceMemory(arenas[0], grown))
+    return {};
+  outputs.clear(); // they lay in the old memory
+  for (auto &entryPlans : plans)
+    for (auto &other : entryPlans)
+      if (other->segments() == 1) // others are bound in every run
+        TRANSEPT_TRY(other->bind(*model, planMemory()));
   return {};
 }
 
 Status Session::State::enter(Plan &plan, size_t segment) {
-  if (laterArenas.size() + 1 < plan.segments())
-    laterArenas.resize(plan.segments() - 1);
+  if (arenas.size() < plan.segments())
+    arenas.resize(plan.segments());
   TRANSEPT_TRY(plan.enter(*model, segment, planMemory()));
-  TRANSEPT_TRY(reserveScratch(plan));
+  TRANSEPT_TRY(executor->reserveScratch(plan.scratchBytes()));
   if (plan.arena() != 0) {
-    Block &block = laterArenas[plan.arena() - 1];
-    if (!block.data() || plan.arenaBytes() > block.size()) {
-      TRANSEPT_ASSIGN(block, Block::allocate(plan.arenaBytes()));
-    }
+    Arena grown;
+    TRANSEPT_TRY(growMemory(model->device(), arenas[plan.arena()],
+                            {plan.arenaBytes(Access::Kernels), plan.arenaBytes(Access::Shared)}, grown));
+    replaceMemory(arenas[plan.arena()], grown);
   }
-  plan.bind(*model, planMemory());
-  return {};
+  return plan.bind(*model, planMemory());
 }
 
 Result<Plan *> Session::State::prepare(int entry, const RunArguments &arguments) {
@@ -174,7 +183,7 @@ Result<Plan *> Session::State::prepare(int entry, const RunArguments &arguments)
   if (found == known.end()) {
     TRANSEPT_ASSIGN(std::unique_ptr<Plan> plan, Plan::create(*model, entry, callSymbols, planMemory()));
     TRANSEPT_TRY(reserve(*plan));
-    plan->bind(*model, planMemory());
+    TRANSEPT_TRY(plan->bind(*model, planMemory()));
     if (known.size() == plansPerEntry)
       known.pop_back();
     known.push_back(std::move(plan));

@@ -2,7 +2,7 @@
 #ifndef TRANSEPT_RUNTIME_SESSIONSTATE_H
 #define TRANSEPT_RUNTIME_SESSIONSTATE_H
 
-#include "runtime/Memory.h"
+#include "runtime/Device.h"
 #include "runtime/Plan.h"
 #include "runtime/Session.h"
 #include "runtime/ThreadTeam.h"
@@ -13,11 +13,13 @@
 
 namespace transept {
 
-/// Places of the manifest's states in one block, for given generation symbols.
+/// Places of the manifest's states in two ranges of memory, for given generation symbols: only kernels use caches, the
+/// search writes and reads the others.
 struct StateLayout {
   std::vector<std::vector<int64_t>> dims;
-  std::vector<uint64_t> offsets, bytes;
-  uint64_t total = 0;
+  std::vector<Access> access;
+  std::vector<StatePlace> places; // memory is set once it is there
+  std::array<uint64_t, accessKinds> totals{};
 
   static Result<StateLayout> create(const program::Manifest &manifest, Span<const int64_t> symbols);
 };
@@ -35,32 +37,28 @@ struct Session::State {
   /// Sets up a later segment of a plan in progress. Grows its arena and scratch where needed.
   Status enter(Plan &plan, size_t segment);
 
-  PlanMemory planMemory() {
-    return {arena.data(), laterArenas.data(), states.data(), layout.offsets.data(), layout.bytes.data(), &error};
-  }
+  PlanMemory planMemory() const { return {arenas.data(), layout.places.data(), error->address()}; }
+  transept_error_word &errorWord() { return *reinterpret_cast<transept_error_word *>(error->host()); }
 
   std::shared_ptr<const Model> model;
   std::unique_ptr<ThreadTeam> team;
+  std::unique_ptr<Executor> executor; // before the plans, which keep replays of it
   std::atomic<bool> busy{false};
 
   std::vector<int64_t> symbols; // one per generation symbol
   StateLayout layout;
-  Block states;
+  Arena states; // by Access
 
   std::vector<std::vector<std::unique_ptr<Plan>>> plans; // per entry, most recently used first
   std::vector<int64_t> callSymbols;                      // of the call being set up; kept to save allocations
-  Block arena;
-  std::vector<Block> laterArenas; // those after the first, for the run in progress
-  Block scratch;
-  uint64_t scratchStride = 0; // bytes per thread
+  std::vector<Arena> arenas = std::vector<Arena>(1);     // those after the first are for the run in progress
+  std::unique_ptr<DeviceMemory> error;
 
   std::vector<TensorView> outputs;
-  alignas(64) transept_error_word error{};
 
 private:
   using Plans = std::vector<std::vector<std::unique_ptr<Plan>>>;
   Status reserve(const Plan &plan);
-  Status reserveScratch(const Plan &plan);
 };
 
 } // namespace transept

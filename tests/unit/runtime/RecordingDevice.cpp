@@ -30,7 +30,7 @@ Recording Recording::of(Session &session, const std::string &entry) {
   for (size_t i = 0; plan.ok() && i < (*plan)->dispatches().size(); ++i) {
     const PlannedDispatch &planned = (*plan)->dispatches()[i];
     const program::Dispatch &dispatch = description.dispatches(static_cast<int>(i));
-    recording.dispatches_.push_back({planned.kernel,
+    recording.dispatches_.push_back({planned.function,
                                      {planned.call.buffers, planned.call.buffers + dispatch.buffers_size()},
                                      {planned.call.sizes, planned.call.sizes + dispatch.sizes_size()},
                                      planned.items,
