@@ -18,6 +18,9 @@ target_include_directories(transept_sentencepiece SYSTEM INTERFACE "${CMAKE_SOUR
 # It needs protobuf, lite or full: who links it brings one of them, never both.
 target_link_libraries(transept_sentencepiece INTERFACE "${TRANSEPT_SENTENCEPIECE}")
 
+# Headers only: the library is looked for when a program asks for a device.
+find_package(Vulkan REQUIRED)
+
 # Properties and normal forms of Unicode, and regular expressions, for tokenizers.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
@@ -25,6 +28,7 @@ pkg_check_modules(oniguruma REQUIRED IMPORTED_TARGET oniguruma)
 
 if(TRANSEPT_BUILD_TESTS)
   find_package(GTest REQUIRED)
+  pkg_check_modules(spirv_tools REQUIRED IMPORTED_TARGET SPIRV-Tools) # assembles shaders
 endif()
 
 if(TRANSEPT_BUILD_COMPILER)

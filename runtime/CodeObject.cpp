@@ -29,6 +29,15 @@ std::string join(const std::vector<std::string> &words) {
   return out;
 }
 
+/// "vulkan fp32"
+std::string otherTargets(const program::Manifest &manifest) {
+  std::vector<std::string> names;
+  for (const program::CodeObject &code : manifest.code())
+    if (code.target() != "cpu")
+      names.push_back(printable(code.target() + " " + code.level(), 60));
+  return names.empty() ? "none" : join(names);
+}
+
 std::vector<std::string> missingFeatures(const program::CodeObject &code, const std::vector<std::string> &features) {
   std::vector<std::string> needed = levelFeatures(code.level());
   for (const std::string &feature : code.features())
@@ -155,7 +164,7 @@ Result<const program::CodeObject *> chooseCode(const program::Manifest &manifest
       problems += (problems.empty() ? "" : "; ") + ("'" + level + "' needs " + join(missing));
     }
   if (problems.empty())
-    return Status(Code::ArtifactRefused, wanted.empty() ? "holds no CPU code"
+    return Status(Code::ArtifactRefused, wanted.empty() ? "holds no CPU code, only for: " + otherTargets(manifest)
                                                         : "holds no code for CPU level '" + wanted +
                                                               "', only for: " + (present.empty() ? "none" : present));
   return Status(Code::ArtifactRefused, "cannot run on this processor: level " + problems +

@@ -102,8 +102,8 @@ public:
   /// The session's threads, for host work between runs.
   ThreadTeam &team();
 
-  /// From any thread: the next run, and a run in progress at its next dispatch with a barrier, return Code::Cancelled
-  /// until clearCancel().
+  /// From any thread: the next run, and a run in progress at its next dispatch with a barrier (on the processor) or its
+  /// next segment, return Code::Cancelled until clearCancel().
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void clearCancel() { cancelled_.store(false, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }

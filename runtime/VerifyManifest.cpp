@@ -41,6 +41,9 @@ public:
       if (kernel.scratch_bytes().terms_size() != 0 &&
           !verifyExpr(kernel.scratch_bytes(), std::numeric_limits<uint32_t>::max()).ok())
         return refuse("kernel '" + kernel.name() + "' has a malformed scratch size");
+    for (const program::CodeObject &code : manifest_.code())
+      if (Status status = checkShaders(code); !status.ok())
+        return refuse("code for " + code.target() + " '" + code.level() + "': " + status.message());
     return manifest_.has_generation() ? checkGeneration(manifest_.generation()) : Status();
   }
 
@@ -56,6 +59,7 @@ private:
   }
 
   Status checkSections();
+  Status checkShaders(const program::CodeObject &code);
   Status checkStates();
   Status checkEntry(const program::Entry &entry);
   Status checkBuffer(const program::Entry &entry, const program::Buffer &buffer);
@@ -95,7 +99,7 @@ Status Verifier::checkSections() {
   std::set<std::pair<std::string, std::string>> levels;
   for (const program::CodeObject &code : manifest_.code()) {
     const SectionInfo *section = findSection(code.section());
-    if (!section || section->kind != SectionKind::Code)
+    if (!section || section->kind != (code.target() == "vulkan" ? SectionKind::Spirv : SectionKind::Code))
       return refuse("there is no code in section '" + code.section() + "'");
     if (!levels.insert({code.target(), code.level()}).second)
       return refuse("code for " + code.target() + " '" + code.level() + "' occurs twice");
@@ -104,6 +108,32 @@ Status Verifier::checkSections() {
     const SectionInfo *section = findSection(file);
     if (!section || section->kind != SectionKind::File)
       return refuse("there is no tokenizer file in section '" + file + "'");
+  }
+  return {};
+}
+
+Status Verifier::checkShaders(const program::CodeObject &code) {
+  if (code.target() != "vulkan")
+    return code.shaders_size() == 0 ? Status() : refuse("has shaders");
+  if (code.shaders_size() != manifest_.kernels_size())
+    return refuse("has " + std::to_string(code.shaders_size()) + " shaders for " +
+                  std::to_string(manifest_.kernels_size()) + " kernels");
+  constexpr uint64_t word = sizeof(uint32_t);
+  constexpr uint32_t maxGroupSize = 1024;
+  const uint64_t sectionBytes = findSection(code.section())->bytes;
+  for (int i = 0; i < code.shaders_size(); ++i) {
+    const program::Shader &shader = code.shaders(i);
+    const std::string name = "shader " + std::to_string(i) + " ";
+    if (shader.offset() % word != 0 || shader.bytes() % word != 0 || shader.bytes() == 0 ||
+        shader.offset() > sectionBytes || shader.bytes() > sectionBytes - shader.offset())
+      return refuse(name + "lies at " + std::to_string(shader.offset()) + " with " + std::to_string(shader.bytes()) +
+                    " bytes in a section of " + std::to_string(sectionBytes));
+    if (shader.group_size() < 1 || shader.group_size() > maxGroupSize || shader.items_per_group() < 1)
+      return refuse(name + "has groups of " + std::to_string(shader.group_size()) + " for " +
+                    std::to_string(shader.items_per_group()) + " items");
+    const int sizes = kernels_[static_cast<size_t>(i)].sizes; // -1: it is never called
+    TRANSEPT_TRY(
+        verifyExpr(shader.items(), sizes < 0 ? std::numeric_limits<uint32_t>::max() : static_cast<size_t>(sizes)));
   }
   return {};
 }

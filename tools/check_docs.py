@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = ROOT / "docs/generated"
 NOTICE = "<!-- Made by tools/check_docs.py --write. -->\n\n"
-COMMANDS = ("compile", "run", "generate", "translate", "score", "inspect", "bench")
+COMMANDS = ("compile", "run", "generate", "translate", "score", "inspect", "bench", "devices")
 
 
 class Missing(Exception):

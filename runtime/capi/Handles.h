@@ -29,6 +29,7 @@ struct transept_model {
     std::vector<TranseptDeclaration> inputs, outputs;
   };
   std::shared_ptr<const transept::Model> model;
+  std::string device;
   std::vector<Entry> entries;
 };
 

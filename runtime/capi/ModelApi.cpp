@@ -43,6 +43,7 @@ std::unique_ptr<transept_model> wrap(std::shared_ptr<const Model> model) {
     point(out.inputs);
     point(out.outputs);
   }
+  handle->device = model->device().name();
   handle->model = std::move(model);
   return handle;
 }
@@ -122,11 +123,14 @@ transept_status transept_model_load(const char *path, const transept_model_optio
     loading.threads = given.threads;
     loading.cpu = given.cpu ? given.cpu : "";
     loading.mapWeights = given.map_weights != 0;
+    loading.device = given.device ? given.device : "";
+    loading.vulkan.cacheFolder = given.cache_folder ? given.cache_folder : "";
     TRANSEPT_ASSIGN(std::shared_ptr<const Model> loaded, Model::load(path, loading));
     std::unique_ptr<transept_model> handle = wrap(std::move(loaded));
     if (given.log) {
       std::string line = printable(path) + ": " + std::to_string(handle->model->artifact().weightBytes()) +
-                         " bytes of weights, CPU level " + handle->model->level();
+                         " bytes of weights, " + (handle->device == "cpu" ? "CPU" : "device " + handle->device + ",") +
+                         " level " + handle->model->level();
       given.log(given.log_user, line.c_str());
     }
     *model = handle.release();
@@ -137,6 +141,8 @@ transept_status transept_model_load(const char *path, const transept_model_optio
 void transept_model_free(transept_model *model) { delete model; }
 
 const char *transept_model_level(const transept_model *model) { return model ? model->model->level().c_str() : ""; }
+
+const char *transept_model_device(const transept_model *model) { return model ? model->device.c_str() : ""; }
 
 size_t transept_model_entry_count(const transept_model *model) { return model ? model->entries.size() : 0; }
 

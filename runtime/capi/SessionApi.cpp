@@ -96,8 +96,10 @@ transept_status transept_session_state(const transept_session *session, const ch
     if (!session || !name)
       return nullArgument(session ? "name" : "session");
     TensorView view = session->session->state(name);
-    if (!view.data)
+    if (view.name.empty())
       return {Code::InvalidInput, "the model has no state '" + printable(name) + "'"};
+    if (!view.data)
+      return {Code::InvalidInput, "state '" + printable(name) + "' lies in memory of a device"};
     return writeTensor(view, state);
   });
 }

@@ -1,8 +1,22 @@
 #include "Command.h"
 
 #include <charconv>
+#include <cstdlib>
 
 namespace transept::tool {
+
+namespace {
+
+/// As the XDG base directory specification says: relative paths are ignored; empty where there is no home.
+std::string cacheFolder() {
+  const char *cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && cache[0] == '/')
+    return std::string(cache) + "/transept";
+  const char *home = std::getenv("HOME");
+  return home && home[0] == '/' ? std::string(home) + "/.cache/transept" : std::string();
+}
+
+} // namespace
 
 void ModelFlags::add(CLI::App &app) {
   app.add_option("model", path, "The compiled model (.tsp)")->required()->type_name("FILE");
@@ -11,6 +25,13 @@ void ModelFlags::add(CLI::App &app) {
       ->type_name("N");
   app.add_option("--cpu", model.cpu, "CPU level to use: avx512, avx2 or x86-64; default: the best that runs here")
       ->type_name("LEVEL");
+  app.add_option(
+         "--device", model.device,
+         "Where to compute: cpu, vulkan:0 ... ('transept devices' lists them); default: cpu where the model has "
+         "code for it")
+      ->type_name("DEVICE");
+  app.add_flag("--vulkan-validation", model.vulkan.validate,
+               "Run a Vulkan device under the Khronos validation layer; what it says is an error");
   app.add_flag("--mmap", model.mapWeights,
                "Map weights instead of reading them: pages are shared between processes, and the process may be killed "
                "if the file is changed in place");
@@ -19,6 +40,7 @@ void ModelFlags::add(CLI::App &app) {
 Result<std::shared_ptr<const Model>> ModelFlags::load() const {
   ModelOptions options = model;
   options.threads = threads;
+  options.vulkan.cacheFolder = cacheFolder();
   return Model::load(path, options);
 }
 

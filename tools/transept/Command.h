@@ -39,6 +39,7 @@ bool splitAssignment(const std::string &word, std::string &name, std::string &va
 void registerRun(CLI::App &app, Command &command);
 void registerInspect(CLI::App &app, Command &command);
 void registerBench(CLI::App &app, Command &command);
+void registerDevices(CLI::App &app, Command &command);
 void registerCompile(CLI::App &app, Command &command);
 
 /// Hands over to transept-compile beside this program; returns only where that fails.

@@ -219,24 +219,29 @@ json describeCaches(const program::Manifest &manifest, const SymbolValues &set) 
   return out;
 }
 
+/// What the sizes of a kernel's dispatches are called, by kernel: size0, size1 ...
+std::vector<Symbols> sizeNames(const program::Manifest &manifest) {
+  std::vector<Symbols> names(static_cast<size_t>(manifest.kernels_size()));
+  for (const program::Entry &entry : manifest.entries())
+    for (const program::Dispatch &dispatch : entry.dispatches())
+      for (Symbols &known = names[dispatch.kernel()]; known.size() < dispatch.sizes_size();)
+        known.Add()->set_name("size" + std::to_string(known.size() - 1));
+  return names;
+}
+
 /// Scratch formulae are over the sizes of a dispatch.
 json describeKernels(const program::Manifest &manifest) {
   std::vector<int64_t> calls(static_cast<size_t>(manifest.kernels_size()));
-  std::vector<int> sizes(calls.size());
   for (const program::Entry &entry : manifest.entries())
-    for (const program::Dispatch &dispatch : entry.dispatches()) {
+    for (const program::Dispatch &dispatch : entry.dispatches())
       ++calls[dispatch.kernel()];
-      sizes[dispatch.kernel()] = dispatch.sizes_size();
-    }
+  const std::vector<Symbols> names = sizeNames(manifest);
   json out = json::array();
   for (int i = 0; i < manifest.kernels_size(); ++i) {
     const program::Kernel &kernel = manifest.kernels(i);
-    Symbols names;
-    for (int size = 0; size < sizes[static_cast<size_t>(i)]; ++size)
-      names.Add()->set_name("size" + std::to_string(size));
     json row = {{"name", kernel.name()}, {"dispatches", calls[static_cast<size_t>(i)]}, {"source", kernel.source()}};
     if (kernel.scratch_bytes().terms_size() != 0 && calls[static_cast<size_t>(i)] != 0)
-      row["scratch_per_thread"] = Formulae(names, {}).size(kernel.scratch_bytes());
+      row["scratch_per_thread"] = Formulae(names[static_cast<size_t>(i)], {}).size(kernel.scratch_bytes());
     out.push_back(row);
   }
   return out;
@@ -261,15 +266,44 @@ json describeGeneration(const program::Generation &generation) {
            std::vector<std::string>(generation.refused_settings().begin(), generation.refused_settings().end())}};
 }
 
-json describeCode(const program::Manifest &manifest) {
+/// Kernels of a code object that are compute shaders.
+json describeShaders(const program::Manifest &manifest, const program::CodeObject &code) {
+  const std::vector<Symbols> names = sizeNames(manifest);
+  json out = json::array();
+  for (int i = 0; i < code.shaders_size(); ++i) {
+    const program::Shader &shader = code.shaders(i);
+    json row = {{"kernel", manifest.kernels(i).name()},
+                {"bytes", shader.bytes()},
+                {"group_size", shader.group_size()},
+                {"items_per_group", shader.items_per_group()}};
+    std::vector<std::string> words;
+    for (const program::Symbol &name : names[static_cast<size_t>(i)])
+      words.push_back(name.name());
+    const bool called =
+        std::all_of(shader.items().terms().begin(), shader.items().terms().end(), [&](const auto &term) {
+          return term.op() != program::Expr::SYMBOL || static_cast<size_t>(term.value()) < words.size();
+        });
+    row["items"] = called ? printExpr(shader.items(), words) : "";
+    out.push_back(row);
+  }
+  return out;
+}
+
+/// Whether code of other devices than this processor is used here is not known without their drivers.
+json describeCode(const program::Manifest &manifest, bool kernels) {
   json out = json::array();
   const std::vector<std::string> features = cpuFeatures();
   Result<const program::CodeObject *> best = chooseCode(manifest, "", features);
-  for (const program::CodeObject &code : manifest.code())
-    out.push_back({{"target", code.target()},
-                   {"level", code.level()},
-                   {"features", std::vector<std::string>(code.features().begin(), code.features().end())},
-                   {"used_here", best.ok() && *best == &code}});
+  for (const program::CodeObject &code : manifest.code()) {
+    json row = {{"target", code.target()},
+                {"level", code.level()},
+                {"features", std::vector<std::string>(code.features().begin(), code.features().end())}};
+    if (code.target() == "cpu")
+      row["used_here"] = best.ok() && *best == &code;
+    if (kernels && code.shaders_size() != 0)
+      row["shaders"] = describeShaders(manifest, code);
+    out.push_back(row);
+  }
   return out;
 }
 
@@ -285,7 +319,7 @@ json describe(const Artifact &artifact, const SymbolValues &set, const Descripti
               {"weight_bytes", artifact.weightBytes()},
               {"unique_weight_bytes", manifest.unique_weight_bytes()},
               {"tokenizer", manifest.tokenizer().kind()},
-              {"code", describeCode(manifest)},
+              {"code", describeCode(manifest, parts.kernels)},
               {"sections", json::array()},
               {"entries", json::array()}};
   for (const SectionInfo &section : artifact.sections())

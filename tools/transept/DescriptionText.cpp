@@ -155,7 +155,12 @@ std::string descriptionText(const json &description) {
     for (const json &feature : code["features"])
       features += " " + word(feature);
     text.line(0, "code: " + word(code["target"]) + " " + word(code["level"]) + features +
-                     (code["used_here"].get<bool>() ? " (used on this machine)" : ""));
+                     (code.value("used_here", false) ? " (used on this machine)" : ""));
+    if (code.contains("shaders"))
+      for (const json &shader : code["shaders"])
+        text.line(1, word(shader["kernel"]) + ": " + bytesText(shader["bytes"].get<int64_t>()) + ", " +
+                         word(shader["items"]) + " items, " + word(shader["items_per_group"]) + " in a group of " +
+                         word(shader["group_size"]));
   }
   if (description["tokenizer"] != "")
     text.line(0, "tokenizer: " + word(description["tokenizer"]));

@@ -96,7 +96,7 @@ Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &fla
   search::GeneratorOptions options;
   options.threads = flags.model.threads;
   options.batch = flags.batch;
-  const std::string level = model->level();
+  const std::string device = model->device().name(), level = model->level();
   const int64_t vocabulary = model->manifest().generation().vocabulary();
   TRANSEPT_ASSIGN(std::unique_ptr<search::Generator> generator,
                   search::Generator::create(std::move(model), nullptr, options));
@@ -119,7 +119,8 @@ Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &fla
         return {};
       }));
   MemoryUse memory = generator->stepper().session()->memory();
-  print({{"level", level},
+  print({{"device", device},
+         {"level", level},
          {"threads", generator->stepper().session()->threads()},
          {"batch", flags.batch},
          {"num_beams", flags.beams},
@@ -139,7 +140,8 @@ Status benchEntry(std::shared_ptr<const Model> model, const BenchFlags &flags) {
   TRANSEPT_ASSIGN(std::unique_ptr<EntryCall> call, EntryCall::create(model, flags.call, flags.model.threads));
   TRANSEPT_ASSIGN(std::vector<double> times, timeCalls(flags, [&] { return call->run(); }));
   MemoryUse memory = call->session().memory();
-  print({{"level", model->level()},
+  print({{"device", model->device().name()},
+         {"level", model->level()},
          {"threads", call->session().threads()},
          {"entry", call->entry().name()},
          {"dispatches", call->entry().dispatches_size()},

@@ -65,6 +65,7 @@ int runTool(int argc, char **argv) {
   registerRun(app, command);
   registerInspect(app, command);
   registerBench(app, command);
+  registerDevices(app, command);
 
   bool done = false;
   Status status = parse(app, argc, argv, done);

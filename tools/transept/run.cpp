@@ -90,9 +90,9 @@ Status runModel(const RunFlags &flags, int verbosity) {
   TRANSEPT_TRY(call->run());
   std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   if (verbosity > 0)
-    std::fprintf(stderr, "transept: entry '%s', level %s, %d threads, %.3f ms\n",
-                 printable(call->entry().name()).c_str(), model->level().c_str(), call->session().threads(),
-                 taken.count());
+    std::fprintf(stderr, "transept: entry '%s', device %s, level %s, %d threads, %.3f ms\n",
+                 printable(call->entry().name()).c_str(), model->device().name().c_str(), model->level().c_str(),
+                 call->session().threads(), taken.count());
   return deliver(call->session().outputs(), flags, taken.count(), verbosity);
 }
 

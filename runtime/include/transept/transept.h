@@ -97,6 +97,8 @@ typedef struct transept_model_options {
   int32_t map_weights; /* not 0: share the file's pages; the process may be killed if the file is changed in place */
   transept_log_callback log; /* null: silence */
   void *log_user;
+  const char *device; /* "cpu", "vulkan:0" ...; null: the processor if the artifact has code for it, else vulkan:0 */
+  const char *cache_folder; /* where a device keeps what it compiles between processes; null: nowhere */
 } transept_model_options;
 
 /* Loads and verifies an artifact. `options` may be null. `*model` is null on failure. */
@@ -104,8 +106,10 @@ TRANSEPT_API transept_status transept_model_load(const char *path, const transep
                                                  transept_model **model, transept_error *error);
 TRANSEPT_API void transept_model_free(transept_model *model);
 
-/* CPU level in use. */
+/* Level of the code in use: "avx512", "avx2", "x86-64"; "fp32" on Vulkan. */
 TRANSEPT_API const char *transept_model_level(const transept_model *model);
+/* Device in use: "cpu", "vulkan:0 (NAME)". */
+TRANSEPT_API const char *transept_model_device(const transept_model *model);
 
 TRANSEPT_API size_t transept_model_entry_count(const transept_model *model);
 /* Null where there is no such entry. */
@@ -139,7 +143,7 @@ typedef struct transept_symbol {
 
 typedef struct transept_session_options {
   size_t struct_size;
-  int32_t threads; /* 0: as many as the process may use; never more */
+  int32_t threads; /* 0: as many as the process may use; never more; of no effect on other devices than the CPU */
   /* The model's generation symbols; none for a plain graph. */
   const transept_symbol *symbols;
   size_t symbol_count;
@@ -179,7 +183,8 @@ TRANSEPT_API size_t transept_session_output_count(const transept_session *sessio
 TRANSEPT_API transept_status transept_session_output(const transept_session *session, size_t index,
                                                      transept_tensor *output, transept_error *error);
 
-/* A state of the model, which the caller may read and write between runs; valid as long as the session. */
+/* A state of the model, which the caller may read and write between runs; valid as long as the session. Caches in the
+ * memory of another device are refused. */
 TRANSEPT_API transept_status transept_session_state(const transept_session *session, const char *name,
                                                     transept_tensor *state, transept_error *error);
 

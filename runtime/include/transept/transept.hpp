@@ -141,6 +141,7 @@ public:
     return infos(entry, transept_model_output_count(get(), entry.c_str()), transept_model_output);
   }
   std::string level() const { return transept_model_level(get()); }
+  std::string device() const { return transept_model_device(get()); }
   transept_model *get() const { return handle_.get(); }
 
 private:

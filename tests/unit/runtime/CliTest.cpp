@@ -2,6 +2,7 @@
 
 #include "TinyModel.h"
 #include "TwiceModel.h"
+#include "VulkanModel.h"
 #include "tools/transept/Npz.h"
 
 #include <gtest/gtest.h>
@@ -97,6 +98,45 @@ TEST_F(Cli, BenchCountsCalls) {
     EXPECT_NE(json.out.find(words), std::string::npos) << json.out;
   refused("bench " + model() + " --repeat 0", 2, "--repeat");
   refused("bench " + model(), 8, "input 'x' is missing");
+}
+
+TEST_F(Cli, DevicesAreListed) {
+  std::string text = transept("devices").out;
+  EXPECT_EQ(text.compare(0, 5, "cpu: "), 0) << text;
+  for (const char *words : {"levels", "x86-64;", "\nvulkan:0: ", ", Vulkan 1.", "GiB of device memory", " workgroups ",
+                            "features: shaderInt64"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+  std::string json = transept("devices --json").out;
+  for (const char *words : {"\"device\": \"vulkan:0\"", "\"usable\": true", "\"allocation_bytes\": "})
+    EXPECT_NE(json.find(words), std::string::npos) << words << "\n" << json;
+  setenv("VK_ICD_FILENAMES", "/nowhere", 1);
+  text = transept("devices").out;
+  unsetenv("VK_ICD_FILENAMES");
+  EXPECT_NE(text.find("\nvulkan: none; there is no Vulkan driver"), std::string::npos) << text;
+}
+
+TEST_F(Cli, ADeviceIsChosen) {
+  EXPECT_EQ(transept("run " + model() + " --input x=[1] --device cpu").out, "y: f32 [1] = 2\n");
+  refused("run " + model() + " --input x=1 --device vulkan:0", 7, "holds no Vulkan code, only for: cpu x86-64");
+  refused("run " + model() + " --input x=1 --device gpu", 2, "unknown device 'gpu'");
+  EXPECT_NE(transept("run " + model() + " --input x=1 -v").err.find("device cpu, level x86-64"), std::string::npos);
+  EXPECT_NE(transept("bench " + model() + " --input x=1 --repeat 1 --json").out.find("{\"device\":\"cpu\","),
+            std::string::npos);
+}
+
+TEST_F(Cli, AVulkanModelRunsAndItsPipelinesAreKept) {
+  std::string path = folder.path("vulkan.tsp"), cache = folder.path("cache");
+  ASSERT_TRUE(writeArtifact(path, VulkanProgram().sections()).ok());
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  Outcome outcome = transept("run " + path + " --vulkan-validation --input x=[[1,2,3,4]] --input ids=[2]");
+  unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(outcome.exitCode, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "y: f32 [1, 4] = 22 25 28 31\n");
+  EXPECT_FALSE(std::filesystem::is_empty(cache + "/transept"));
+  std::string text = transept("inspect " + path + " --kernels").out;
+  for (const char *words :
+       {"code: vulkan fp32 shaderInt64 bufferDeviceAddress\n  scale_rows: ", "size0 * size1 items, 5 in a group of 8"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
 TEST_F(Cli, InspectDescribesTheArtifact) {

@@ -1,0 +1,165 @@
+#include "runtime/vulkan/VulkanDevice.h"
+
+#include "runtime/vulkan/CheckShader.h"
+#include "runtime/vulkan/Features.h"
+#include "runtime/vulkan/VulkanExecutor.h"
+#include "runtime/vulkan/Weights.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace transept {
+
+namespace vulkan {
+
+namespace {
+
+std::string join(const std::vector<std::string> &words) {
+  std::string out;
+  for (const std::string &word : words)
+    out += (out.empty() ? "" : ", ") + printable(word, 60);
+  return out.empty() ? "none" : out;
+}
+
+class VulkanDevice final : public Device {
+public:
+  VulkanDevice(std::string name, const program::CodeObject &code, std::unique_ptr<LogicalDevice> device)
+      : name_(std::move(name)), code_(code), device_(std::move(device)) {}
+
+  Status prepare(const Artifact &artifact, const std::string &cacheFolder) {
+    TRANSEPT_ASSIGN(std::vector<std::vector<uint32_t>> modules, readModules(artifact.section(code_.section())));
+    Sha256 hash{};
+    for (const SectionInfo &section : artifact.sections())
+      if (section.name == code_.section())
+        hash = section.hash;
+    TRANSEPT_ASSIGN(weights_, Weights::upload(*device_, artifact.manifest(),
+                                              {artifact.weights().data(), artifact.weights().size()}));
+    TRANSEPT_ASSIGN(pipelines_, Pipelines::create(*device_, std::move(modules), hash, cacheFolder));
+    return device_->validation();
+  }
+
+  std::string name() const override { return name_; }
+  const std::string &level() const override { return code_.level(); }
+
+  Result<std::unique_ptr<DeviceMemory>> allocate(uint64_t bytes, Access access) const override {
+    TRANSEPT_ASSIGN(std::unique_ptr<DeviceMemory> memory,
+                    device_->allocate(bytes, access == Access::Kernels ? MemoryUse::Kernels : MemoryUse::Shared));
+    return memory;
+  }
+  Status clear(DeviceMemory &memory, uint64_t bytes) const override {
+    return device_->clear(static_cast<VulkanMemory &>(memory), bytes);
+  }
+
+  DevicePlace constant(uint64_t offset) const override { return weights_.at(offset); }
+  transept_kernel function(uint32_t) const override { return nullptr; }
+  const program::Expr *items(uint32_t kernel) const override {
+    return &code_.shaders(static_cast<int>(kernel)).items();
+  }
+
+  Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &) const override {
+    return VulkanExecutor::create(*device_, *pipelines_, code_);
+  }
+
+private:
+  /// Copies and checks the modules. The manifest's places in the section are verified.
+  Result<std::vector<std::vector<uint32_t>>> readModules(Span<const uint8_t> section) const {
+    std::vector<std::string> features = basicFeatures();
+    features.insert(features.end(), code_.features().begin(), code_.features().end());
+    const PhysicalDevice &physical = device_->physical();
+    const uint32_t most = std::min(physical.info.maxGroupSize, physical.maxGroupInvocations);
+    std::vector<std::vector<uint32_t>> modules;
+    for (const program::Shader &shader : code_.shaders()) {
+      std::vector<uint32_t> &module = modules.emplace_back(shader.bytes() / sizeof(uint32_t));
+      std::memcpy(module.data(), section.data() + shader.offset(), shader.bytes());
+      const std::string which = "shader " + std::to_string(modules.size() - 1);
+      if (Status status = checkShader(module, shader.group_size(), features); !status.ok())
+        return status.withContext(which);
+      if (shader.group_size() > most)
+        return Status(Code::DeviceError, which + " has workgroups of " + std::to_string(shader.group_size()) +
+                                             ", device '" + printable(physical.info.name) + "' takes at most " +
+                                             std::to_string(most));
+    }
+    return modules;
+  }
+
+  std::string name_;
+  const program::CodeObject &code_; // of the artifact, which outlives the device
+  std::unique_ptr<LogicalDevice> device_;
+  Weights weights_;
+  std::unique_ptr<Pipelines> pipelines_;
+};
+
+/// "0: A (discrete GPU), 1: B (CPU)"
+std::string listText(const std::vector<PhysicalDevice> &devices) {
+  std::vector<std::string> words;
+  for (const PhysicalDevice &device : devices)
+    words.push_back(std::to_string(words.size()) + ": " + device.info.name + " (" + device.info.type + ")");
+  return join(words);
+}
+
+Result<PhysicalDevice> findDevice(const Instance &instance, uint32_t index) {
+  TRANSEPT_ASSIGN(std::vector<PhysicalDevice> devices, instance.devices());
+  if (index >= devices.size())
+    return Status(Code::DeviceError,
+                  "there is no device vulkan:" + std::to_string(index) + "; there are: " + listText(devices));
+  const PhysicalDevice &device = devices[index];
+  if (!device.info.problem.empty())
+    return Status(Code::DeviceError, "device vulkan:" + std::to_string(index) + " '" + printable(device.info.name) +
+                                         "' cannot be used: " + device.info.problem +
+                                         "; there are: " + listText(devices));
+  return device;
+}
+
+std::vector<std::string> neededFeatures(const program::CodeObject &code) {
+  std::vector<std::string> needed = basicFeatures();
+  for (const std::string &feature : code.features())
+    if (std::find(needed.begin(), needed.end(), feature) == needed.end())
+      needed.push_back(feature);
+  return needed;
+}
+
+/// The first code object that the device can run.
+Result<const program::CodeObject *> chooseShaders(const program::Manifest &manifest, const VulkanDeviceInfo &device) {
+  std::string problems, present;
+  for (const program::CodeObject &code : manifest.code()) {
+    present += (present.empty() ? "" : ", ") + printable(code.target() + " " + code.level(), 60);
+    if (code.target() != "vulkan")
+      continue;
+    std::vector<std::string> missing;
+    for (const std::string &feature : neededFeatures(code))
+      if (std::find(device.features.begin(), device.features.end(), feature) == device.features.end())
+        missing.push_back(feature);
+    if (missing.empty())
+      return &code;
+    problems += (problems.empty() ? "level '" : "; level '") + printable(code.level(), 60) + "' needs " + join(missing);
+  }
+  if (problems.empty())
+    return Status(Code::ArtifactRefused, "holds no Vulkan code, only for: " + (present.empty() ? "none" : present) +
+                                             "; compile it with --target vulkan");
+  return Status(Code::DeviceError, "cannot run on device '" + printable(device.name) + "': " + problems +
+                                       ", which it lacks; it has " + join(device.features));
+}
+
+} // namespace
+
+} // namespace vulkan
+
+Result<std::unique_ptr<Device>> createVulkanDevice(uint32_t index, Artifact &artifact, const VulkanOptions &options) {
+  // Before the library is looked for: an artifact without Vulkan code is refused on every machine.
+  const program::Manifest &manifest = artifact.manifest();
+  if (std::none_of(manifest.code().begin(), manifest.code().end(),
+                   [](const program::CodeObject &code) { return code.target() == "vulkan"; }))
+    return vulkan::chooseShaders(manifest, {}).status();
+  TRANSEPT_ASSIGN(std::unique_ptr<vulkan::Instance> instance, vulkan::Instance::create(options));
+  TRANSEPT_ASSIGN(vulkan::PhysicalDevice physical, vulkan::findDevice(*instance, index));
+  TRANSEPT_ASSIGN(const program::CodeObject *code, vulkan::chooseShaders(manifest, physical.info));
+  TRANSEPT_ASSIGN(std::unique_ptr<vulkan::LogicalDevice> logical,
+                  vulkan::LogicalDevice::create(std::move(instance), physical, vulkan::neededFeatures(*code)));
+  auto device = std::make_unique<vulkan::VulkanDevice>(
+      "vulkan:" + std::to_string(index) + " (" + printable(physical.info.name) + ")", *code, std::move(logical));
+  TRANSEPT_TRY(device->prepare(artifact, options.cacheFolder));
+  artifact.takeWeights(); // the device has them
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+} // namespace transept

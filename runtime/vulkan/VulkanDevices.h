@@ -1,0 +1,43 @@
+// Which Vulkan devices there are, and how the library is found. Known to all who choose a device.
+#ifndef TRANSEPT_RUNTIME_VULKAN_VULKANDEVICES_H
+#define TRANSEPT_RUNTIME_VULKAN_VULKANDEVICES_H
+
+#include "runtime/Status.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace transept {
+
+struct VulkanOptions {
+  std::string loader = "libvulkan.so.1"; // name or path of the Vulkan loader
+  std::string cacheFolder;               // where compiled pipelines are kept; empty: nowhere
+  /// Runs under the Khronos validation layer, with checks of synchronisation; any message fails the call that caused
+  /// it.
+  bool validate = false;
+};
+
+/// A physical device.
+struct VulkanDeviceInfo {
+  std::string name, type, driver; // type: "discrete GPU", "CPU" ...
+  uint32_t apiVersion = 0;        // as VK_MAKE_API_VERSION
+  uint64_t localBytes = 0;        // of the largest device-local heap
+  uint64_t maxAllocation = 0;     // bytes
+  uint32_t maxGroups = 0;         // workgroups of a dispatch along x
+  uint32_t maxGroupSize = 0;      // invocations of a workgroup along x
+  uint32_t maxSharedBytes = 0;    // of a workgroup
+  uint32_t subgroupSize = 0;
+  std::vector<std::string> features; // those artifacts may ask for
+  std::string problem;               // why no artifact runs on it; empty: it is usable
+};
+
+/// All devices, in the order of their index. Fails with Code::DeviceError where there is no loader or no driver.
+Result<std::vector<VulkanDeviceInfo>> listVulkanDevices(const VulkanOptions &options = {});
+
+/// "1.3.230"
+std::string vulkanVersionText(uint32_t version);
+
+} // namespace transept
+
+#endif
