@@ -89,9 +89,9 @@ const std::vector<std::string> &cpuLevels() {
 
 std::vector<std::string> levelFeatures(std::string_view level) {
   if (level == "avx512")
-    return {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"};
+    return {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi", "bmi2", "popcnt"};
   if (level == "avx2")
-    return {"avx2", "fma"};
+    return {"avx2", "fma", "f16c", "bmi", "bmi2", "popcnt"};
   return {};
 }
 

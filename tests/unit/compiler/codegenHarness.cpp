@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Parser/Parser.h"
+#include "runtime/CpuFeatures.h"
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -92,14 +93,11 @@ void Kernels::run(unsigned index, std::vector<void *> buffers, std::vector<int64
 
 std::vector<std::string> codegen_test::runnableLevels() {
   std::vector<std::string> names;
-  for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels()) {
-    if (level.name == "avx512" && !(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")))
-      continue;
-    if (level.name == "avx2" && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
-      continue;
-    names.push_back(level.name.str());
-  }
+  const std::vector<std::string> usable = transept::cpuFeatures();
+  for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels())
+    if (llvm::all_of(transept::levelFeatures(level.name),
+                     [&](const auto &feature) { return llvm::is_contained(usable, feature); }))
+      names.push_back(level.name.str());
   return names;
 }
 

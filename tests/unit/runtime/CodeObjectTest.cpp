@@ -24,10 +24,17 @@ program::Manifest threeLevels() {
   return manifest;
 }
 
-const std::vector<std::string> haswell = {"avx", "fma", "avx2"},
-                               skylake = {"avx", "fma", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"},
-                               cascadeLake = {"avx",      "fma",      "avx2",     "avx512f",
-                                              "avx512bw", "avx512dq", "avx512vl", "avx512vnni"};
+using Features = std::vector<std::string>;
+
+Features with(Features features, const Features &more) {
+  features.insert(features.end(), more.begin(), more.end());
+  return features;
+}
+
+const Features haswell = {"sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2", "bmi2"},
+               skylake = with(haswell, {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}),
+               cascadeLake = with(skylake, {"avx512vnni"}),
+               excavator = {"sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2"};
 
 std::string chosen(const std::string &wanted, const std::vector<std::string> &features) {
   program::Manifest manifest = threeLevels();
@@ -38,7 +45,8 @@ std::string chosen(const std::string &wanted, const std::vector<std::string> &fe
 TEST(CodeObject, TheBestLevelThatRunsIsChosen) {
   EXPECT_EQ(chosen("", {}), "x86-64");
   EXPECT_EQ(chosen("", haswell), "avx2");
-  EXPECT_EQ(chosen("", skylake), "avx2"); // this artifact's avx512 code wants more
+  EXPECT_EQ(chosen("", excavator), "x86-64"); // fused multiply-add, but not every instruction of the level
+  EXPECT_EQ(chosen("", skylake), "avx2");     // this artifact's avx512 code wants more
   EXPECT_EQ(chosen("", cascadeLake), "avx512");
   EXPECT_EQ(chosen("avx2", cascadeLake), "avx2");
   EXPECT_EQ(chosen("x86-64", cascadeLake), "x86-64");
