@@ -17,6 +17,7 @@ import cases
 import compiler
 import families
 import lines
+import memory
 import models
 import paper
 import pronunciation
@@ -51,7 +52,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts)
+        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 
 namespace transept::tool {
 
@@ -56,6 +58,15 @@ nlohmann::ordered_json latencies(const std::vector<double> &times) {
           {"p50", percentile(times, 50)},
           {"p90", percentile(times, 90)},
           {"p99", percentile(times, 99)}};
+}
+
+/// The most memory this process held so far, libraries included; 0 where the system does not say.
+uint64_t peakResidentBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmHWM:", 0) == 0)
+      return std::strtoull(line.c_str() + 6, nullptr, 10) * 1024;
+  return 0;
 }
 
 void print(const nlohmann::ordered_json &result, bool json) {
@@ -131,7 +142,8 @@ Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &fla
            {"median", 1e3 * static_cast<double>(generated) / percentile(times, 50)}}},
          {"milliseconds", latencies(times)},
          {"weight_bytes", memory.weights},
-         {"reserved_bytes", memory.reserved + memory.scratch}},
+         {"reserved_bytes", memory.reserved + memory.scratch},
+         {"resident_bytes", peakResidentBytes()}},
         flags.json);
   return {};
 }
@@ -147,7 +159,8 @@ Status benchEntry(std::shared_ptr<const Model> model, const BenchFlags &flags) {
          {"dispatches", call->entry().dispatches_size()},
          {"milliseconds", latencies(times)},
          {"weight_bytes", memory.weights},
-         {"reserved_bytes", memory.reserved + memory.scratch}},
+         {"reserved_bytes", memory.reserved + memory.scratch},
+         {"resident_bytes", peakResidentBytes()}},
         flags.json);
   return {};
 }

@@ -1,0 +1,58 @@
+"""A process holds what the plan says: weights, arena, scratch and reserved caches, and little else; steps allocate nothing."""
+
+import json
+import os
+import re
+import subprocess
+
+import numpy as np
+import tinyonnx
+from tool import expect, expect_success
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def bench(tool, artifact, *flags):
+    result = tool.run("transept", "bench", artifact, "--repeat", "1", "--json", *flags)
+    expect_success(result, f"bench {' '.join(flags)}")
+    figures = json.loads(result.stdout)
+    return figures["weight_bytes"] + figures["reserved_bytes"], figures["resident_bytes"]
+
+
+def check_resident(tool, root, tmp):
+    """Within a tenth, apart from what the program and its libraries take in a process with next to no model."""
+    nothing, artifact = os.path.join(tmp, "linear.tsp"), os.path.join(tmp, "g2p.tsp")
+    source = tinyonnx.write(os.path.join(tmp, "linear.onnx"), tinyonnx.linear_model()[0])
+    expect_success(tool.compile(source, nothing), "compile")
+    expect_success(tool.compile(os.path.join(root, "models/g2p"), artifact), "compile")
+    np.savez(os.path.join(tmp, "x.npz"), x=np.zeros((1, 24), "f4"))
+    planned, program = bench(tool, nothing, "--inputs", os.path.join(tmp, "x.npz"))
+    expect(planned < 1 << 20 < program, f"a plan of {planned} bytes, {program} resident")
+    for batch, beams in (("1", "1"), ("32", "4")):
+        planned, resident = bench(tool, artifact, "--batch", batch, "--num-beams", beams)
+        what = f"batch {batch}, {beams} beams: {resident - program} bytes resident, {planned} planned"
+        expect(resident - program <= 1.1 * planned, what)
+        # What is planned is used: a plan that promises more than it needs would prove nothing.
+        expect(resident - program >= 0.5 * planned, what)
+
+
+def check_allocations(tool, root, tmp):
+    """A call of many steps allocates as often as one of few: a step allocates nothing, search included."""
+    artifact, counter = os.path.join(tmp, "m.tsp"), os.path.join(tmp, "count.so")
+    expect_success(tool.compile(os.path.join(root, "tests/models/marian-tiny"), artifact), "compile")
+    source = os.path.join(HERE, "countAllocations.c")
+    subprocess.run(["cc", "-std=c11", "-O1", "-shared", "-fPIC", source, "-o", counter], check=True, capture_output=True)
+    for beams in ("1", "4"):
+        counts = {}
+        for tokens in ("8", "40"):
+            flags = ("--num-beams", beams, "--tokens", tokens, "--source", "12", "--batch", "3", "--threads", "1")
+            result = tool.run("transept", "bench", artifact, *flags, env={**os.environ, "LD_PRELOAD": counter})
+            expect_success(result, f"bench {' '.join(flags)}")
+            counts[tokens] = int(re.search(r"^allocations: (\d+)$", result.stderr, re.MULTILINE).group(1))
+        expect(counts["8"] > 1000, f"the counter does not count: {counts}")
+        expect(counts["8"] == counts["40"], f"{beams} beams: allocations by tokens generated: {counts}")
+
+
+def tests(tool, root):
+    yield "allocations", lambda tmp: check_allocations(tool, root, tmp)
+    yield "resident memory", lambda tmp: check_resident(tool, root, tmp)
