@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -104,6 +105,32 @@ def closed_pipe(artifact):
     expect(result.stdout.count("\n") == 1 and not result.stderr, f"said {result.stderr!r}")
 
 
+def closed_streams(artifact):
+    """A standard stream that is not there is an error, not the next file that is opened."""
+    command = f"{artifact.tool.path('transept')} translate {artifact.get()} --max-length 12"
+    for closed in ("<&-", ">&-"):
+        result = subprocess.run(["sh", "-c", f"{command} {closed}"], input="hello\n", capture_output=True, text=True, timeout=120, check=False)
+        expect_error(result, 6, "standard input" if closed == "<&-" else "standard output")
+
+
+def interrupted(artifact):
+    """SIGINT leaves whole lines, and says no more than that."""
+    line = artifact.run("translate", b"hello\n", *SHORT).stdout
+    words = [artifact.tool.path("transept"), "translate", artifact.get(), *SHORT]
+    with tempfile.TemporaryFile() as source:
+        source.write(b"hello\n" * 1_000_000)
+        source.seek(0)
+        process = subprocess.Popen(words, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+        start = process.stdout.read(2 * len(line))
+        process.send_signal(signal.SIGINT)
+        rest, error = process.communicate(timeout=60)
+    output = start + rest
+    expect(process.returncode == 130, f"exit {process.returncode}")
+    expect(error == b"transept: error: interrupted\n", f"said {error!r}")
+    lines = len(output) // len(line)
+    expect(output == line * lines and lines < 1_000_000, f"{lines} lines, ending in {output[-40:]!r}")
+
+
 def same_bits(artifact):
     """Answers and their scores do not depend on batch, order, threads, or CPU level (of those with fused multiply-add)."""
     rng = random.Random(1)
@@ -158,5 +185,7 @@ def tests(tool, root):
     yield "bad settings", lambda tmp: bad_settings(artifact)
     yield "same bits", lambda tmp: same_bits(artifact)
     yield "closed pipe", lambda tmp: closed_pipe(artifact)
+    yield "closed streams", lambda tmp: closed_streams(artifact)
+    yield "interrupted", lambda tmp: interrupted(artifact)
     yield "without tokenizer", lambda tmp: without_tokenizer(tool, source, tmp)
     yield "refused artifacts", lambda tmp: refused_artifacts(tool, source, tmp)

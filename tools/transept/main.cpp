@@ -2,8 +2,14 @@
 
 #include "Command.h"
 
+#include "runtime/ArtifactFormat.h"
+#include "transept/abi.h"
 #include "transept/version.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -21,6 +27,18 @@ constexpr const char *footer = R"(Examples:
 
 Exit codes: 0 ok, 1 a comparison differs, 2 usage, 3 model invalid, 4 unsupported, 5 over a limit, 6 file or disk,
 7 artifact refused, 8 wrong inputs, 9 out of memory, 10 device, 70 internal error.)";
+
+std::string versionText() {
+  return "transept " TRANSEPT_VERSION " (artifact format " + std::to_string(artifactFormatVersion) + ", ABI " +
+         std::to_string(TRANSEPT_ABI_VERSION) + ", " __VERSION__ "); the compiler: transept compile --version";
+}
+
+/// A closed standard stream would be the next file that is opened, an artifact for one. Instead every call on it fails.
+void keepStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      (void)!open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); // gets the lowest free number
+}
 
 int fail(const Status &status) {
   std::fflush(stdout);
@@ -54,7 +72,7 @@ int runTool(int argc, char **argv) {
     return fail(runCompiler({argv + 2, argv + argc}));
   CLI::App app("Compiles and runs encoder-decoder models.", "transept");
   app.footer(footer);
-  app.set_version_flag("--version", "transept " TRANSEPT_VERSION);
+  app.set_version_flag("--version", versionText());
   app.require_subcommand(1);
   app.fallthrough();
   Command command;
@@ -80,6 +98,7 @@ int runTool(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   try {
+    keepStandardStreams();
     return runTool(argc, argv);
   } catch (const std::bad_alloc &) {
     return fail({Code::OutOfMemory, "out of memory"});
