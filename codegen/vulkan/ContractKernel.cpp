@@ -1,8 +1,9 @@
 //===- ContractKernel.cpp - kernel.contract as a shader -----------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is four adjacent columns of a panel and up to eight rows, in registers. Neighbouring invocations read
-// neighbouring weights. Per element one chain of multiply-adds over ascending k.
+// A workgroup computes a panel of 64 columns for up to four rows: sixteen invocations take four adjacent columns each,
+// and eight such teams a slice of k each. The slices of an element are the same whatever the rows, and their sums are
+// added in order: an element has the same bits in any batch.
 
 #include "codegen/vulkan/Kernels.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -25,22 +26,23 @@ public:
     if (op.getEpilogues().size() != op.getParts().size() || op.getOutputs().size() != op.getParts().size() ||
         op.getInputs().size() < 2)
       return op.emitOpError("needs one epilogue and one output per part, and two inputs");
-    constexpr int64_t quads = panelColumns / contractColumns;
     int64_t panels = 0;
     for (int64_t columns : op.getParts())
       panels += panelsOf(columns);
-    sums = e.stackArray(f32, contractRows * contractColumns);
-    rows = e.liveRows(kernel, op.getRows());
+    sums = shader.sharedArray(f32, contractSlices * contractRows * panelColumns);
+    Value rows = e.liveRows(kernel, op.getRows());
+    constexpr int64_t team = panelColumns / contractColumns;
+    slice = e.div(shader.local, e.index(team));
+    column = e.mul(e.rem(shader.local, e.index(team)), e.index(contractColumns));
     LogicalResult result = success();
-    shader.forItem(e.end, [&](Value item) {
-      Value tile = e.div(item, e.index(panels * quads)), quad = e.rem(item, e.index(panels * quads));
-      Value panel = e.div(quad, e.index(quads));
-      column = e.mul(e.rem(quad, e.index(quads)), e.index(contractColumns));
-      first = e.mul(tile, e.index(contractRows));
+    shader.forGroupItem(e.end, [&](Value item) {
+      Value panel = e.rem(item, e.index(panels));
+      first = e.mul(e.div(item, e.index(panels)), e.index(contractRows));
       weights = e.pointer(e.buffer(op.getInputs()[1]), e.add(e.mul(panel, e.index(depth * panelColumns)), column), f32);
       count = e.minimum(e.sub(rows, first), e.index(contractRows));
       e.ifThen(e.less(e.index(0), count), [&] {
         emitTile(contractRows);
+        shader.barrier();
         result = emitEpilogues(panel);
       });
     });
@@ -74,24 +76,30 @@ private:
     SmallVector<Value> totals(height, e.number(vf32, 0));
     // Four values of a row at once where rows begin at multiples of 16 bytes.
     int64_t step = depth % 4 == 0 ? 4 : 1;
-    Emitter::Carried done =
-        e.forLoop(e.index(0), e.index(depth), step, totals, [&](Value k, ValueRange sofar) {
-          Emitter::Carried next(sofar);
-          SmallVector<Value> w, xs;
-          for (int64_t i = 0; i < step; ++i)
-            w.push_back(weightsAt(e.add(k, e.index(i))));
-          for (Value row : x) {
-            Value place = e.pointer(row, k, f32);
-            xs.push_back(step == 4 ? loadFour(place) : e.load(place, f32));
-          }
-          for (int64_t i = 0; i < step; ++i)
-            for (int64_t r = 0; r < height; ++r)
-              next[r] = e.fma(splat(step == 4 ? component(xs[r], i) : xs[r]), w[i], next[r]);
-          return next;
-        });
+    int64_t length = (depth + contractSlices * step - 1) / (contractSlices * step) * step;
+    Value from = e.mul(slice, e.index(length)), to = e.minimum(e.add(from, e.index(length)), e.index(depth));
+    Emitter::Carried done = e.forLoop(from, to, step, totals, [&](Value k, ValueRange sofar) {
+      Emitter::Carried next(sofar);
+      SmallVector<Value> w, xs;
+      for (int64_t i = 0; i < step; ++i)
+        w.push_back(weightsAt(e.add(k, e.index(i))));
+      for (Value row : x) {
+        Value place = e.pointer(row, k, f32);
+        xs.push_back(step == 4 ? loadFour(place) : e.load(place, f32));
+      }
+      for (int64_t i = 0; i < step; ++i)
+        for (int64_t r = 0; r < height; ++r)
+          next[r] = e.fma(splat(step == 4 ? component(xs[r], i) : xs[r]), w[i], next[r]);
+      return next;
+    });
     for (int64_t r = 0; r < height; ++r)
       for (int64_t c = 0; c < contractColumns; ++c)
-        e.store(component(done[r], c), e.pointer(sums, r * contractColumns + c, f32));
+        e.store(component(done[r], c), e.pointer(sums, placeOf(slice, e.index(r), e.add(column, e.index(c))), f32));
+  }
+
+  /// Of the sum of a slice, in the shared array.
+  Value placeOf(Value slice, Value row, Value column) {
+    return e.add(e.mul(e.add(e.mul(slice, e.index(contractRows)), row), e.index(panelColumns)), column);
   }
 
   LogicalResult emitEpilogues(Value panel) {
@@ -100,12 +108,11 @@ private:
     for (auto [part, columns] : llvm::enumerate(op.getParts())) {
       Value within = e.sub(panel, e.index(firstPanel));
       auto emitPart = [&, part = part, columns = columns] {
-        Value from = e.add(e.mul(within, e.index(panelColumns)), column);
-        Value width = e.minimum(e.sub(e.index(columns), from), e.index(contractColumns));
-        e.forLoop(e.index(0), count, 1, [&](Value r) {
-          e.forLoop(e.index(0), width, 1, [&](Value c) {
-            Value sum = e.load(e.pointer(sums, e.add(e.mul(r, e.index(contractColumns)), c), f32), f32);
-            if (failed(emitElement(part, columns, e.add(first, r), e.add(from, c), sum)))
+        shader.forShare(e.index(0), e.mul(count, e.index(panelColumns)), [&](Value i) {
+          Value r = e.div(i, e.index(panelColumns)), c = e.rem(i, e.index(panelColumns));
+          Value position = e.add(e.mul(within, e.index(panelColumns)), c);
+          e.ifThen(e.less(position, e.index(columns)), [&] {
+            if (failed(emitElement(part, columns, e.add(first, r), position, sumOf(r, c))))
               result = failure();
           });
         });
@@ -117,6 +124,16 @@ private:
       firstPanel += panelsOf(columns);
     }
     return result;
+  }
+
+  /// The slices of an element, added in order.
+  Value sumOf(Value row, Value column) {
+    Value sum;
+    for (int64_t s = 0; s < contractSlices; ++s) {
+      Value part = e.load(e.pointer(sums, placeOf(e.index(s), row, column), f32), f32);
+      sum = sum ? e.add(sum, part) : part;
+    }
+    return sum;
   }
 
   LogicalResult emitElement(unsigned part, int64_t columns, Value row, Value position, Value sum) {
@@ -141,8 +158,9 @@ private:
   Type f32;
   VectorType vf32;
   const int64_t depth;
-  Value rows, sums;                    // sums: [contractRows, contractColumns] of the item
-  Value first, count, column, weights; // rows of the item, its first column in the panel, the weights there
+  Value sums;                  // shared: [contractSlices, contractRows, panelColumns]
+  Value slice, column;         // of the invocation: its slice of k, its first column in the panel
+  Value first, count, weights; // of the item: its rows, and the weights of the column
 };
 
 } // namespace

@@ -9,14 +9,8 @@
 
 namespace mlir::kernel::vulkan {
 
-/// How work is cut: a workgroup computes `perGroup` of `items`, a dim over the symbols of the kernel.
-struct Work {
-  transept::DimAttr items;
-  int64_t perGroup = 0;
-};
-
-/// No items for an op that shaders do not implement.
-Work workOf(Operation *kernel);
+/// How the work of a kernel is cut. No items for an op that shaders do not implement.
+ShaderWork workOf(Operation *kernel);
 
 /// The implementations, one per kernel op. All emit an error and fail on what they do not support.
 LogicalResult emitMap(Shader &shader, MapOp op);
@@ -33,8 +27,8 @@ LogicalResult emitSearchHead(Shader &shader, SearchHeadOp op);
 FailureOr<SmallVector<Value>> emitBlock(Shader &shader, Block &block, const emit::Body::Buffers &buffers,
                                         IRMapping &values);
 
-/// Columns that an invocation computes, and the most rows.
-constexpr int64_t contractColumns = 4, contractRows = 8;
+/// Of a contraction: columns that an invocation computes, the most rows, and into how many slices k is cut.
+constexpr int64_t contractColumns = 4, contractRows = 4, contractSlices = 8;
 
 } // namespace mlir::kernel::vulkan
 

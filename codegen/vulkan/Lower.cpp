@@ -30,16 +30,16 @@ LogicalResult kernel::scheduleVulkan(ModuleOp module) {
       return func.emitOpError("holds not exactly one kernel");
     if (auto map = dyn_cast<MapOp>(body.front()))
       emit::mergeMapDimensions(map);
-    Work work = workOf(&body.front());
+    ShaderWork work = workOf(&body.front());
     if (!work.items)
       return body.front().emitOpError("is no kernel that shaders implement");
-    func->setAttr(shaderAttrName, ShaderWork{work.items, groupSize, work.perGroup}.toAttribute());
+    func->setAttr(shaderAttrName, work.toAttribute());
   }
   return success();
 }
 
-static LogicalResult emitKernel(OpBuilder &builder, FuncOp func) {
-  Shader shader(builder, func);
+static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, int64_t groupSize) {
+  Shader shader(builder, func, groupSize);
   LogicalResult emitted =
       TypeSwitch<Operation *, LogicalResult>(&func.getBody().front().front())
           .Case([&](MapOp op) { return emitMap(shader, op); })
@@ -76,14 +76,21 @@ OwningOpRef<ModuleOp> kernel::lowerVulkan(ModuleOp module) {
 
   OwningOpRef<ModuleOp> functions = ModuleOp::create(module.getLoc()), shaders = ModuleOp::create(module.getLoc());
   OpBuilder builder(context);
+  SmallVector<int64_t> groupSizes;
   for (FuncOp func : module.getOps<FuncOp>()) {
+    std::optional<ShaderWork> work = ShaderWork::fromAttribute(func->getAttr(shaderAttrName));
+    if (!work) {
+      func.emitOpError("is not scheduled for shaders");
+      return {};
+    }
+    groupSizes.push_back(work->groupSize);
     builder.setInsertionPointToEnd(functions->getBody());
-    if (failed(emitKernel(builder, func)))
+    if (failed(emitKernel(builder, func, work->groupSize)))
       return {};
   }
   if (failed(simplify(*functions)))
     return {};
-  for (func::FuncOp function : functions->getOps<func::FuncOp>()) {
+  for (auto [function, groupSize] : llvm::zip(functions->getOps<func::FuncOp>(), groupSizes)) {
     builder.setInsertionPointToEnd(shaders->getBody());
     FailureOr<spirv::ModuleOp> shader = convertToSpirv(function, groupSize, builder);
     if (failed(shader))

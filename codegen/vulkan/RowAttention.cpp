@@ -18,7 +18,7 @@ using emit::Num;
 using transept::EmptyRow;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-static constexpr int64_t blockKeys = groupSize;
+static constexpr int64_t blockKeys = usualGroupSize;
 
 /// `maximum`, or 0 where nothing was visible: what exponents are taken relative to.
 static Value finiteMaximum(Emitter &e, Value maximum) {

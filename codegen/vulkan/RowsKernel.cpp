@@ -26,7 +26,7 @@ public:
     // Memory of the workgroup belongs to the whole function.
     op.walk([&](RowReduceOp reduce) {
       Type type = reduce.getResult().getType();
-      slots[reduce] = shader.sharedArray(type, groupSize);
+      slots[reduce] = shader.sharedArray(type, shader.groupSize);
     });
     shader.forGroupItem(e.liveRows(kernel, op.getRows()), [&](Value row) { result = emitRow(row); });
     return result;
@@ -92,7 +92,7 @@ private:
       return failure();
     auto combine = [&](Value x, Value y) { return emit::combined(e, reduce.getKind(), x, y); };
     LogicalResult result = success();
-    Value mine = e.forLoop(shader.local, length, groupSize, *neutral, [&](Value position, ValueRange sofar) {
+    Value mine = e.forLoop(shader.local, length, shader.groupSize, *neutral, [&](Value position, ValueRange sofar) {
       FailureOr<Value> value = valueAt(reduce.getBody().front(), position, values);
       result = value;
       return Emitter::Carried{succeeded(value) ? combine(sofar[0], *value) : sofar[0]};

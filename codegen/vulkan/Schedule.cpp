@@ -15,7 +15,7 @@ static ArrayRef<DimAttr> shapeOf(Operation *op, unsigned operand) {
   return cast<DimsAttr>(cast<KernelOp>(op).getShapes()[operand]).getDims();
 }
 
-Work vulkan::workOf(Operation *kernel) {
+ShaderWork vulkan::workOf(Operation *kernel) {
   MLIRContext *context = kernel->getContext();
   auto product = [&](ArrayRef<DimAttr> dims) {
     DimAttr items = dimConstant(context, 1);
@@ -23,27 +23,28 @@ Work vulkan::workOf(Operation *kernel) {
       items = dimMul(items, dim);
     return items;
   };
-  return TypeSwitch<Operation *, Work>(kernel)
-      .Case([&](MapOp op) {
-        SmallVector<DimAttr> domain(op.getDomain().getAsRange<DimAttr>());
-        return Work{product(domain), groupSize};
-      })
-      .Case([&](SerialOp op) { return Work{op.getItems(), groupSize}; })
+  /// An item for each invocation, or for the workgroup.
+  auto each = [](DimAttr items) { return ShaderWork{items, usualGroupSize, usualGroupSize}; };
+  auto together = [](DimAttr items) { return ShaderWork{items, usualGroupSize, 1}; };
+  return TypeSwitch<Operation *, ShaderWork>(kernel)
+      .Case([&](MapOp op) { return each(product(SmallVector<DimAttr>(op.getDomain().getAsRange<DimAttr>()))); })
+      .Case([&](SerialOp op) { return each(op.getItems()); })
       .Case([&](ContractOp op) {
         int64_t panels = 0;
         for (int64_t columns : op.getParts())
           panels += (columns + panelColumns - 1) / panelColumns;
-        DimAttr quads = dimConstant(context, panels * (panelColumns / contractColumns));
-        return Work{dimMul(quads, emit::chunksOf(op.getRows(), contractRows)), groupSize};
+        DimAttr items = dimMul(dimConstant(context, panels), emit::chunksOf(op.getRows(), contractRows));
+        return ShaderWork{items, panelColumns / contractColumns * contractSlices, 1};
       })
-      .Case([&](RowsOp op) { return Work{op.getRows(), 1}; })
-      .Case<AttendOp, AttendCacheOp, AttendSourceOp>([&](auto op) { return Work{product(shapeOf(op, 0).take_front(3)), 1}; })
-      .Case([&](CacheAppendOp op) { return Work{product(shapeOf(op, 0).take_front(2)), 1}; })
+      .Case([&](RowsOp op) { return together(op.getRows()); })
+      .Case<AttendOp, AttendCacheOp, AttendSourceOp>(
+          [&](auto op) { return together(product(shapeOf(op, 0).take_front(3))); })
+      .Case([&](CacheAppendOp op) { return together(product(shapeOf(op, 0).take_front(2))); })
       .Case([&](SearchHeadOp op) {
         int64_t blocks = (op.getVocabulary() + op.getBlockSize() - 1) / op.getBlockSize();
-        return Work{dimMul(shapeOf(op, 0)[0], dimConstant(context, blocks)), 1};
+        return together(dimMul(shapeOf(op, 0)[0], dimConstant(context, blocks)));
       })
-      .Default([](Operation *) { return Work(); });
+      .Default([](Operation *) { return ShaderWork(); });
 }
 
 DictionaryAttr ShaderWork::toAttribute() const {

@@ -24,10 +24,10 @@ public:
   SearchHeadEmitter(Shader &shader, SearchHeadOp op)
       : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()),
         i32(e.b.getI32Type()), specials(e.dim(shapeOf(1)[1])), topk(e.dim(shapeOf(4)[2])) {
-    maxima = shader.sharedArray(f32, groupSize);
-    sums = shader.sharedArray(f32, groupSize);
-    values = shader.sharedArray(f32, groupSize);
-    tokens = shader.sharedArray(i32, groupSize);
+    maxima = shader.sharedArray(f32, shader.groupSize);
+    sums = shader.sharedArray(f32, shader.groupSize);
+    values = shader.sharedArray(f32, shader.groupSize);
+    tokens = shader.sharedArray(i32, shader.groupSize);
   }
 
   LogicalResult emit() {
@@ -58,7 +58,7 @@ private:
   /// Combines `valueAt` over the tokens of the block.
   Value overBlock(StringRef kind, double neutral, Value slots, llvm::function_ref<Value(Value)> valueAt) {
     auto combine = [&](Value x, Value y) { return emit::combined(e, kind, x, y); };
-    Value mine = e.forLoop(e.add(from, shader.local), to, groupSize, ValueRange{number(neutral)},
+    Value mine = e.forLoop(e.add(from, shader.local), to, shader.groupSize, ValueRange{number(neutral)},
                            [&](Value token, ValueRange sofar) {
                              return Emitter::Carried{combine(sofar[0], valueAt(token))};
                            })[0];
@@ -105,7 +105,7 @@ private:
     e.forLoop(e.index(0), topk, 1, ValueRange{number(infinity), e.integer(i32, -1)}, [&](Value k, ValueRange last) {
       // The best of this invocation's tokens that come after the last one.
       Emitter::Carried mine = e.forLoop(
-          e.add(from, shader.local), to, groupSize, ValueRange{number(-infinity), nobody},
+          e.add(from, shader.local), to, shader.groupSize, ValueRange{number(-infinity), nobody},
           [&](Value position, ValueRange best) {
             Value logit = logitAt(position), token = e.castIndex(position, i32);
             Value better = both(before(last[0], last[1], logit, token), before(logit, token, best[0], best[1]));
@@ -115,7 +115,7 @@ private:
       e.store(mine[1], e.pointer(tokens, shader.local, i32));
       shader.barrier();
       Emitter::Carried best = e.forLoop(
-          e.index(0), e.index(groupSize), 1, ValueRange{number(-infinity), nobody}, [&](Value i, ValueRange sofar) {
+          e.index(0), e.index(shader.groupSize), 1, ValueRange{number(-infinity), nobody}, [&](Value i, ValueRange sofar) {
             Value logit = e.load(e.pointer(values, i, f32), f32), token = e.load(e.pointer(tokens, i, i32), i32);
             Value better = before(logit, token, sofar[0], sofar[1]);
             return Emitter::Carried{e.select(better, logit, sofar[0]), e.select(better, token, sofar[1])};

@@ -28,7 +28,8 @@ static emit::KernelFunction createFunction(OpBuilder &b, FuncOp source) {
           /*scratch=*/Value()};
 }
 
-Shader::Shader(OpBuilder &builder, FuncOp source) : e(builder, source, machine, createFunction(builder, source)) {
+Shader::Shader(OpBuilder &builder, FuncOp source, int64_t groupSize)
+    : e(builder, source, machine, createFunction(builder, source)), groupSize(groupSize) {
   Block *entry = builder.getInsertionBlock();
   group = e.castIndex(entry->getArgument(GroupArgument), builder.getIndexType());
   local = e.castIndex(entry->getArgument(LocalArgument), builder.getIndexType());

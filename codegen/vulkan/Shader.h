@@ -8,16 +8,17 @@
 
 namespace mlir::kernel::vulkan {
 
-/// Invocations of a workgroup. Nothing depends on how many of them a device runs in lockstep.
-constexpr int64_t groupSize = 64;
+/// Invocations of most workgroups. Nothing depends on how many of them a device runs in lockstep.
+constexpr int64_t usualGroupSize = 64;
 
 /// The code of one kernel.func, executed by all invocations of a workgroup.
 class Shader {
 public:
   /// Appends the function, with the arguments of ShaderArgument, at the builder's insertion point.
-  Shader(OpBuilder &builder, FuncOp source);
+  Shader(OpBuilder &builder, FuncOp source, int64_t groupSize);
 
   emit::Emitter e;
+  const int64_t groupSize;
   Value group, local; // index: which workgroup, which invocation of it
 
   /// An invocation computes one item. Items at or above `limit` are left out.

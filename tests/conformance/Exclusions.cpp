@@ -12,7 +12,7 @@ using namespace mlir::transept;
 using llvm::StringRef;
 
 namespace {
-constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized};
+constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized, Mode::Vulkan};
 
 std::optional<Exclusion> parseClass(StringRef text) {
   Exclusion exclusion;
@@ -36,7 +36,17 @@ std::optional<Exclusion> parseClass(StringRef text) {
 } // namespace
 
 StringRef mlir::transept::modeName(Mode mode) {
-  return mode == Mode::Plain ? "plain" : mode == Mode::Symbolic ? "symbolic" : "unoptimized";
+  switch (mode) {
+  case Mode::Plain:
+    return "plain";
+  case Mode::Symbolic:
+    return "symbolic";
+  case Mode::Unoptimized:
+    return "unoptimized";
+  case Mode::Vulkan:
+    return "vulkan";
+  }
+  return {};
 }
 
 Outcome<Exclusions> mlir::transept::readExclusions(const std::string &path) {

@@ -14,6 +14,7 @@ enum class Mode {
   Plain,       ///< as they are
   Symbolic,    ///< with symbols for the sizes of inputs
   Unoptimized, ///< without the phases that only make a program faster
+  Vulkan,      ///< as they are, for shaders, run on the device vulkan:0
 };
 llvm::StringRef modeName(Mode mode);
 

@@ -52,7 +52,10 @@ std::optional<Failure> compileModel(const fs::path &source, Mode mode, const fs:
   options.source = source.string();
   options.output = output.string();
   options.kind = CompileOptions::AsGraph;
-  options.target.cpuLevels = {bestLevel()};
+  if (mode == Mode::Vulkan)
+    options.target.target = "vulkan";
+  else
+    options.target.cpuLevels = {bestLevel()};
   if (mode == Mode::Unoptimized)
     options.skip = {"fold", "fuse", "stage"}; // staging a plain graph does nothing but fold it again
   CompileReport report;
@@ -97,7 +100,9 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
   Outcome<std::vector<DataSet>> sets = readDataSets(folder, *model);
   if (!sets)
     return say(sets.failure());
-  auto loaded = ::transept::Model::load(artifact.string());
+  ::transept::ModelOptions options;
+  options.device = mode == Mode::Vulkan ? "vulkan:0" : "cpu";
+  auto loaded = ::transept::Model::load(artifact.string(), options);
   if (!loaded.ok())
     return "loading: " + loaded.status().message();
   for (const DataSet &set : *sets)

@@ -146,6 +146,9 @@ int main(int argc, char **argv) {
       app.add_flag_function("--symbolic", set(Mode::Symbolic), "Symbols in place of the sizes of inputs");
   app.add_flag_function("--unoptimized", set(Mode::Unoptimized), "Without the phases that fold and fuse")
       ->excludes(symbolic);
+  app.add_flag_function("--vulkan", set(Mode::Vulkan), "As shaders, on the device vulkan:0")
+      ->excludes(symbolic)
+      ->excludes("--unoptimized");
   app.add_flag("--print-page", flags.page, "Print the table of operators instead of running anything");
   CLI11_PARSE(app, argc, argv);
   return run(flags);

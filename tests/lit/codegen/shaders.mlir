@@ -68,12 +68,13 @@ kernel.func @rows symbols ["n"] from "" {
   } : (!f, !f) -> ()
 }
 
-// Four columns and up to eight rows; weights are read sixteen bytes at a time.
+// A workgroup takes a panel and up to four rows; weights are read sixteen bytes at a time.
 // WORK-LABEL: kernel.func @contract
-// WORK-SAME: items = #transept.dim<32 * floordiv(rows + 7, 8)>, items_per_group = 64 : i64
+// WORK-SAME: group_size = 128 : i64, items = #transept.dim<2 * floordiv(rows + 3, 4)>, items_per_group = 1 : i64
 // CHECK: spirv.module @contract
 // CHECK: spirv.Load "PhysicalStorageBuffer" %{{.*}} ["Aligned", 16] : vector<4xf32>
 // CHECK: spirv.GL.Fma %{{.*}} : vector<4xf32>
+// CHECK: spirv.ExecutionMode @main "LocalSize", 128, 1, 1
 kernel.func @contract symbols ["rows"] from "" {
 ^bb0(%x: !f, %w: !f, %y: !f):
   kernel.contract rows #transept.dim<rows> k 32 parts [100]
