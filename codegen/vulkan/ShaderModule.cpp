@@ -42,7 +42,7 @@ void ShaderModule::createArguments() {
 Value ShaderModule::firstComponent(spirv::GlobalVariableOp variable) {
   Value all = b.create<spirv::LoadOp>(loc, addressOf(variable));
   Value first = b.create<spirv::CompositeExtractOp>(loc, all, ArrayRef<int32_t>{0});
-  return b.create<spirv::UConvertOp>(loc, b.getI64Type(), first);
+  return resize(first, b.getI64Type(), /*isSigned=*/false);
 }
 
 spirv::GlobalVariableOp ShaderModule::global(StringRef name, Type type, spirv::StorageClass storage,
@@ -112,6 +112,24 @@ Value ShaderModule::select(Value condition, Value x, Value y) {
 }
 Value ShaderModule::bitcast(Value value, Type type) {
   return value.getType() == type ? value : b.create<spirv::BitcastOp>(loc, type, value).getResult();
+}
+
+Value ShaderModule::resize(Value value, Type type, bool isSigned) {
+  Type i32 = b.getI32Type();
+  unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
+  auto convert = [&](Type result) -> Value {
+    if (isSigned)
+      return b.create<spirv::SConvertOp>(loc, result, value);
+    return b.create<spirv::UConvertOp>(loc, result, value);
+  };
+  if (to != 64 || from == 64)
+    return convert(type);
+  // Mesa 22.3 compares what was extended to 64 bits wrongly with constants; words put together it does not look through.
+  Value low = from == 32 ? value : convert(i32);
+  Value high = isSigned ? b.create<spirv::ShiftRightArithmeticOp>(loc, low, integer(31, i32)).getResult()
+                        : integer(0, i32);
+  Value words = b.create<spirv::CompositeConstructOp>(loc, VectorType::get({2}, i32), ValueRange{low, high});
+  return b.create<spirv::BitcastOp>(loc, type, words);
 }
 
 //===- Variables

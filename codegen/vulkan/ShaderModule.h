@@ -34,6 +34,8 @@ public:
   Value boolean(bool value);
   Value select(Value condition, Value x, Value y);
   Value bitcast(Value value, Type type);
+  /// An integer with another number of bits: cut off, or extended by its sign or by zeros.
+  Value resize(Value value, Type type, bool isSigned);
 
   //===- Variables ---===//
   Value variable(Type type);

@@ -349,9 +349,7 @@ private:
       Value low = b.create<spirv::BitwiseAndOp>(loc(), from, m.integer(1, from.getType()));
       return b.create<spirv::INotEqualOp>(loc(), low, m.integer(0, from.getType()));
     }
-    if (isSigned)
-      return b.create<spirv::SConvertOp>(loc(), to, from);
-    return b.create<spirv::UConvertOp>(loc(), to, from);
+    return m.resize(from, to, isSigned);
   }
 
   Value convertComparison(Operation &op) {
