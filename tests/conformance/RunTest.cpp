@@ -9,7 +9,9 @@
 #include "tests/conformance/NodeTest.h"
 #include "tools/driver/Compile.h"
 #include "tools/transept/Compare.h"
+#include <cstring>
 #include <fstream>
+#include <spirv-tools/libspirv.hpp>
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -62,6 +64,24 @@ std::optional<Failure> compileModel(const fs::path &source, Mode mode, const fs:
   return compile(options, nullptr, report);
 }
 
+/// What the validator says of the first shader that is not valid SPIR-V for Vulkan 1.2; empty where all are.
+std::string invalidShader(const ::transept::Model &model) {
+  std::string complaint;
+  spvtools::SpirvTools validator(SPV_ENV_VULKAN_1_2);
+  validator.SetMessageConsumer(
+      [&](spv_message_level_t, const char *, const spv_position_t &, const char *message) { complaint = message; });
+  for (const program::CodeObject &code : model.manifest().code()) {
+    auto section = model.artifact().section(code.section());
+    for (int i = 0; i < code.shaders_size(); ++i) {
+      std::vector<uint32_t> words(code.shaders(i).bytes() / sizeof(uint32_t));
+      std::memcpy(words.data(), section.data() + code.shaders(i).offset(), code.shaders(i).bytes());
+      if (!validator.Validate(words))
+        return "shader of kernel '" + model.manifest().kernels(i).name() + "': " + complaint;
+    }
+  }
+  return {};
+}
+
 ::transept::Status runSet(const ::transept::Model &model, const DataSet &set) {
   ::transept::SessionOptions options;
   options.threads = 1;
@@ -102,9 +122,12 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
     return say(sets.failure());
   ::transept::ModelOptions options;
   options.device = mode == Mode::Vulkan ? "vulkan:0" : "cpu";
+  options.vulkan.validate = mode == Mode::Vulkan;
   auto loaded = ::transept::Model::load(artifact.string(), options);
   if (!loaded.ok())
     return "loading: " + loaded.status().message();
+  if (std::string complaint = invalidShader(**loaded); !complaint.empty())
+    return complaint;
   for (const DataSet &set : *sets)
     if (::transept::Status status = runSet(**loaded, set); !status.ok())
       return "running: " + status.message();

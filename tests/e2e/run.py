@@ -22,6 +22,7 @@ import models
 import paper
 import pronunciation
 import texts
+import vulkan
 from tool import Failed, Tool
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -52,7 +53,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory)
+        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory, vulkan)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]
