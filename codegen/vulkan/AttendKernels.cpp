@@ -131,10 +131,10 @@ private:
   AttendOp op;
   KernelOp kernel;
   RowAttentionEmitter attention;
-  RowAttention row;                             // what is the same for all items
-  std::optional<unsigned> keyMask, bias, mask;  // operand numbers
-  Value queries, heads, keyHeads;               // sizes
-  Value batch, head, i;                         // of the item
+  RowAttention row;                            // what is the same for all items
+  std::optional<unsigned> keyMask, bias, mask; // operand numbers
+  Value queries, heads, keyHeads;              // sizes
+  Value batch, head, i;                        // of the item
 };
 
 } // namespace
@@ -155,8 +155,7 @@ LogicalResult vulkan::emitAttendSource(Shader &shader, AttendSourceOp op) {
     Value head = e.rem(item, heads), t = e.rem(e.div(item, heads), queries), r = e.div(e.div(item, heads), queries);
     Value keyHead = e.div(head, e.maximum(e.div(heads, keyHeads), e.index(1)));
     Type i32 = e.b.getI32Type();
-    Value source =
-        e.castIndex(e.load(e.pointer(e.buffer(op.getInputs()[3]), r, i32), i32), e.b.getIndexType());
+    Value source = e.castIndex(e.load(e.pointer(e.buffer(op.getInputs()[3]), r, i32), i32), e.b.getIndexType());
     RowAttention row;
     row.keySize = e.dim(query[3]);
     row.valueSize = e.dim(value[3]);
@@ -209,11 +208,11 @@ struct Cache {
   Value at(Value r, Value j, Value head, int64_t offset, int64_t size) {
     Type i32 = e.b.getI32Type();
     Value entry = e.add(e.mul(r, e.dim(shapeOf(kernel, pool + 1)[1])), j);
-    Value block = e.castIndex(e.load(e.pointer(e.buffer(kernel.getInputs()[pool + 1]), entry, i32), i32),
-                              e.b.getIndexType());
+    Value block =
+        e.castIndex(e.load(e.pointer(e.buffer(kernel.getInputs()[pool + 1]), entry, i32), i32), e.b.getIndexType());
     Value inside = e.add(e.mul(head, e.index(cacheBlockPositions)), e.rem(j, e.index(cacheBlockPositions)));
-    Value element = e.add(e.mul(block, e.dim(shapeOf(kernel, pool)[1])),
-                          e.add(e.index(offset), e.mul(inside, e.index(size))));
+    Value element =
+        e.add(e.mul(block, e.dim(shapeOf(kernel, pool)[1])), e.add(e.index(offset), e.mul(inside, e.index(size))));
     return e.pointer(e.buffer(kernel.getInputs()[pool]), element, e.f32());
   }
 };
@@ -238,9 +237,7 @@ LogicalResult vulkan::emitAttendCache(Shader &shader, AttendCacheOp op) {
     row.query = e.pointer(e.buffer(op.getInputs()[0]), e.mul(item, row.keySize), e.f32());
     row.key = [&](Value j) { return cache.at(r, j, keyHead, op.getKeyOffset(), op.getKeySize()); };
     row.value = [&](Value j) { return cache.at(r, j, keyHead, op.getValueOffset(), op.getValueSize()); };
-    row.score = [&](Value, Value product) {
-      return e.mul(product, e.number(e.f32(), op.getScale().convertToFloat()));
-    };
+    row.score = [&](Value, Value product) { return e.mul(product, e.number(e.f32(), op.getScale().convertToFloat())); };
     row.output = e.pointer(e.buffer(op.getOutputs()[0]), e.mul(item, row.valueSize), e.f32());
     attention.emit(row);
   });

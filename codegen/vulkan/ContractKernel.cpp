@@ -61,9 +61,7 @@ private:
   }
 
   Value loadFour(Value pointer) { return e.b.create<LLVM::LoadOp>(e.loc, vf32, pointer, /*alignment=*/16); }
-  Value component(Value four, int64_t i) {
-    return e.b.create<vector::ExtractOp>(e.loc, four, ArrayRef<int64_t>{i});
-  }
+  Value component(Value four, int64_t i) { return e.b.create<vector::ExtractOp>(e.loc, four, ArrayRef<int64_t>{i}); }
   Value splat(Value scalar) { return e.b.create<vector::BroadcastOp>(e.loc, vf32, scalar); }
 
   void emitSums(int64_t height) {

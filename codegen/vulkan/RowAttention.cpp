@@ -1,8 +1,8 @@
 //===- RowAttention.cpp - one query row over its keys, by a workgroup ---------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Online softmax over absolute blocks of 64 keys: invocation i takes key i of a block, then positions i, i + 64, … of the
-// values, which it sums in the output.
+// Online softmax over absolute blocks of 64 keys: invocation i takes key i of a block, then positions i, i + 64, … of
+// the values, which it sums in the output.
 
 #include "codegen/vulkan/RowAttention.h"
 #include "codegen/emit/Math.h"

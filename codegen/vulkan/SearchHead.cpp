@@ -58,10 +58,9 @@ private:
   /// Combines `valueAt` over the tokens of the block.
   Value overBlock(StringRef kind, double neutral, Value slots, llvm::function_ref<Value(Value)> valueAt) {
     auto combine = [&](Value x, Value y) { return emit::combined(e, kind, x, y); };
-    Value mine = e.forLoop(e.add(from, shader.local), to, shader.groupSize, ValueRange{number(neutral)},
-                           [&](Value token, ValueRange sofar) {
-                             return Emitter::Carried{combine(sofar[0], valueAt(token))};
-                           })[0];
+    Value mine = e.forLoop(
+        e.add(from, shader.local), to, shader.groupSize, ValueRange{number(neutral)},
+        [&](Value token, ValueRange sofar) { return Emitter::Carried{combine(sofar[0], valueAt(token))}; })[0];
     return shader.combineAll(mine, slots, combine);
   }
 
@@ -70,8 +69,7 @@ private:
     // A block of -inf only has the sum 0, not NaN.
     Value none = e.compare(arith::CmpFPredicate::OEQ, maximum, number(-infinity));
     Value shift = e.select(none, number(0), maximum);
-    Value sum =
-        overBlock("add", 0, sums, [&](Value token) { return emit::emitExp(e, e.sub(logitAt(token), shift)); });
+    Value sum = overBlock("add", 0, sums, [&](Value token) { return emit::emitExp(e, e.sub(logitAt(token), shift)); });
     e.ifThen(isFirst(), [&] {
       e.store(maximum, e.pointer(output(0), item, f32));
       e.store(sum, e.pointer(output(1), item, f32));
@@ -82,8 +80,7 @@ private:
   void moveSpecials() {
     shader.forShare(e.index(0), specials, [&](Value s) {
       Value place = e.add(e.mul(row, specials), s);
-      Value token =
-          e.castIndex(e.load(e.pointer(e.buffer(op.getInputs()[1]), place, i32), i32), e.b.getIndexType());
+      Value token = e.castIndex(e.load(e.pointer(e.buffer(op.getInputs()[1]), place, i32), i32), e.b.getIndexType());
       e.ifThen(both(e.compare(arith::CmpIPredicate::sge, token, from), e.less(token, to)), [&] {
         e.store(logitAt(token), e.pointer(output(4), place, f32));
         e.store(number(-infinity), e.pointer(logits, token, f32));
@@ -104,22 +101,25 @@ private:
           bestTokens = e.pointer(output(3), e.mul(item, topk), i32);
     e.forLoop(e.index(0), topk, 1, ValueRange{number(infinity), e.integer(i32, -1)}, [&](Value k, ValueRange last) {
       // The best of this invocation's tokens that come after the last one.
-      Emitter::Carried mine = e.forLoop(
-          e.add(from, shader.local), to, shader.groupSize, ValueRange{number(-infinity), nobody},
-          [&](Value position, ValueRange best) {
-            Value logit = logitAt(position), token = e.castIndex(position, i32);
-            Value better = both(before(last[0], last[1], logit, token), before(logit, token, best[0], best[1]));
-            return Emitter::Carried{e.select(better, logit, best[0]), e.select(better, token, best[1])};
-          });
+      Emitter::Carried mine =
+          e.forLoop(e.add(from, shader.local), to, shader.groupSize, ValueRange{number(-infinity), nobody},
+                    [&](Value position, ValueRange best) {
+                      Value logit = logitAt(position), token = e.castIndex(position, i32);
+                      Value better =
+                          both(before(last[0], last[1], logit, token), before(logit, token, best[0], best[1]));
+                      return Emitter::Carried{e.select(better, logit, best[0]), e.select(better, token, best[1])};
+                    });
       e.store(mine[0], e.pointer(values, shader.local, f32));
       e.store(mine[1], e.pointer(tokens, shader.local, i32));
       shader.barrier();
-      Emitter::Carried best = e.forLoop(
-          e.index(0), e.index(shader.groupSize), 1, ValueRange{number(-infinity), nobody}, [&](Value i, ValueRange sofar) {
-            Value logit = e.load(e.pointer(values, i, f32), f32), token = e.load(e.pointer(tokens, i, i32), i32);
-            Value better = before(logit, token, sofar[0], sofar[1]);
-            return Emitter::Carried{e.select(better, logit, sofar[0]), e.select(better, token, sofar[1])};
-          });
+      Emitter::Carried best =
+          e.forLoop(e.index(0), e.index(shader.groupSize), 1, ValueRange{number(-infinity), nobody},
+                    [&](Value i, ValueRange sofar) {
+                      Value logit = e.load(e.pointer(values, i, f32), f32),
+                            token = e.load(e.pointer(tokens, i, i32), i32);
+                      Value better = before(logit, token, sofar[0], sofar[1]);
+                      return Emitter::Carried{e.select(better, logit, sofar[0]), e.select(better, token, sofar[1])};
+                    });
       shader.barrier();
       Value none = e.compare(arith::CmpFPredicate::OEQ, best[0], number(-infinity));
       e.ifThen(isFirst(), [&] {

@@ -66,8 +66,7 @@ Value Shader::combineAll(Value mine, Value slots, llvm::function_ref<Value(Value
   Type type = mine.getType();
   e.store(mine, e.pointer(slots, local, type));
   barrier();
-  return e.forLoop(e.index(1), e.index(groupSize), 1, ValueRange{e.load(slots, type)},
-                   [&](Value i, ValueRange sofar) {
-                     return Emitter::Carried{combine(sofar[0], e.load(e.pointer(slots, i, type), type))};
-                   })[0];
+  return e.forLoop(e.index(1), e.index(groupSize), 1, ValueRange{e.load(slots, type)}, [&](Value i, ValueRange sofar) {
+    return Emitter::Carried{combine(sofar[0], e.load(e.pointer(slots, i, type), type))};
+  })[0];
 }

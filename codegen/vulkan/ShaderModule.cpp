@@ -11,10 +11,10 @@ using namespace mlir::kernel::vulkan;
 
 ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
     : b(target.getContext()), loc(loc), groupSize(groupSize) {
-  module = target.create<spirv::ModuleOp>(loc, spirv::AddressingModel::PhysicalStorageBuffer64,
-                                          spirv::MemoryModel::GLSL450);
-  for (spirv::Capability needed : {spirv::Capability::Shader, spirv::Capability::PhysicalStorageBufferAddresses,
-                                   spirv::Capability::Int64})
+  module =
+      target.create<spirv::ModuleOp>(loc, spirv::AddressingModel::PhysicalStorageBuffer64, spirv::MemoryModel::GLSL450);
+  for (spirv::Capability needed :
+       {spirv::Capability::Shader, spirv::Capability::PhysicalStorageBufferAddresses, spirv::Capability::Int64})
     capabilities.insert(needed);
   b.setInsertionPointToStart(module.getBody());
   function = b.create<spirv::FuncOp>(loc, TRANSEPT_SHADER_ENTRY_POINT, b.getFunctionType({}, {}),
@@ -49,8 +49,8 @@ spirv::GlobalVariableOp ShaderModule::global(StringRef name, Type type, spirv::S
                                              StringRef builtIn) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(function);
-  auto variable = b.create<spirv::GlobalVariableOp>(
-      loc, TypeAttr::get(spirv::PointerType::get(type, storage)), b.getStringAttr(name), FlatSymbolRefAttr());
+  auto variable = b.create<spirv::GlobalVariableOp>(loc, TypeAttr::get(spirv::PointerType::get(type, storage)),
+                                                    b.getStringAttr(name), FlatSymbolRefAttr());
   if (!builtIn.empty())
     variable->setAttr("built_in", b.getStringAttr(builtIn));
   interface.push_back(SymbolRefAttr::get(variable));
@@ -124,10 +124,11 @@ Value ShaderModule::resize(Value value, Type type, bool isSigned) {
   };
   if (to != 64 || from == 64)
     return convert(type);
-  // Mesa 22.3 compares what was extended to 64 bits wrongly with constants; words put together it does not look through.
+  // Mesa 22.3 compares what was extended to 64 bits wrongly with constants; words put together it does not look
+  // through.
   Value low = from == 32 ? value : convert(i32);
-  Value high = isSigned ? b.create<spirv::ShiftRightArithmeticOp>(loc, low, integer(31, i32)).getResult()
-                        : integer(0, i32);
+  Value high =
+      isSigned ? b.create<spirv::ShiftRightArithmeticOp>(loc, low, integer(31, i32)).getResult() : integer(0, i32);
   Value words = b.create<spirv::CompositeConstructOp>(loc, VectorType::get({2}, i32), ValueRange{low, high});
   return b.create<spirv::BitcastOp>(loc, type, words);
 }
@@ -184,9 +185,9 @@ void ShaderModule::storeTo(Value address, Value value, int64_t alignment) {
 }
 
 Value ShaderModule::exchangeIfEqual(Value address, Value expected, Value replacement) {
-  return b.create<spirv::AtomicCompareExchangeOp>(
-      loc, expected.getType(), pointerTo(address, expected.getType()), spirv::Scope::Device,
-      spirv::MemorySemantics::None, spirv::MemorySemantics::None, replacement, expected);
+  return b.create<spirv::AtomicCompareExchangeOp>(loc, expected.getType(), pointerTo(address, expected.getType()),
+                                                  spirv::Scope::Device, spirv::MemorySemantics::None,
+                                                  spirv::MemorySemantics::None, replacement, expected);
 }
 
 //===- Control flow

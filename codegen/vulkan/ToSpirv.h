@@ -1,9 +1,9 @@
 //===- ToSpirv.h - scalar code as a SPIR-V module ------------------------------------------------------*- C++ -*-===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// From the code that emit::Emitter builds (func, arith, math, scf, LLVM pointers) to the spirv dialect, op by op. Pointers
-// are of two kinds: to buffers, which are 64-bit addresses and nothing else, and to arrays of a function or a workgroup,
-// which are variables. Indices have 64 bits.
+// From the code that emit::Emitter builds (func, arith, math, scf, LLVM pointers) to the spirv dialect, op by op.
+// Pointers are of two kinds: to buffers, which are 64-bit addresses and nothing else, and to arrays of a function or a
+// workgroup, which are variables. Indices have 64 bits.
 
 #ifndef TRANSEPT_CODEGEN_VULKAN_TOSPIRV_H
 #define TRANSEPT_CODEGEN_VULKAN_TOSPIRV_H

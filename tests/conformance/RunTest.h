@@ -10,8 +10,9 @@
 
 namespace mlir::transept {
 
-/// Compiles the model of a folder for the best level of this machine or for Vulkan, loads the artifact, runs all data sets and
-/// compares types, shapes and elements. `scratch` is a folder of the caller's own. Says what is wrong, in one line.
+/// Compiles the model of a folder for the best level of this machine or for Vulkan, loads the artifact, runs all data
+/// sets and compares types, shapes and elements. `scratch` is a folder of the caller's own. Says what is wrong, in one
+/// line.
 std::optional<std::string> runNodeTest(const std::filesystem::path &folder, Mode mode,
                                        const std::filesystem::path &scratch);
 

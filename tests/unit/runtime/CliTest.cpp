@@ -51,7 +51,8 @@ protected:
 };
 
 TEST_F(Cli, HelpAndVersion) {
-  EXPECT_EQ(transept("--version").out.rfind("transept 0.1.0 (artifact format 1, ABI 1, ", 0), 0u) << transept("--version").out;
+  EXPECT_EQ(transept("--version").out.rfind("transept 0.1.0 (artifact format 1, ABI 1, ", 0), 0u)
+      << transept("--version").out;
   for (const char *arguments : {"--help", "run --help", "inspect --help"}) {
     Outcome outcome = transept(arguments);
     EXPECT_EQ(outcome.exitCode, 0);
