@@ -1,4 +1,4 @@
-"""The same answers on a Vulkan device: everything compiled for shaders, and run on vulkan:0."""
+"""The same answers on a Vulkan device: everything compiled for shaders, and run on vulkan:0 under the validation layers."""
 
 import os
 
@@ -21,7 +21,7 @@ class OnDevice(Tool):
 
     def run(self, program, *arguments, **options):
         if arguments and arguments[0] in RUNNING:
-            arguments = (*arguments, "--device", "vulkan:0")
+            arguments = (*arguments, "--device", "vulkan:0", "--vulkan-validation")
         return super().run(program, *arguments, **options)
 
 
