@@ -73,6 +73,9 @@ public:
   /// wrote to shared memory before is seen by them, what they wrote there is seen by the host afterwards. Returns
   /// Code::Cancelled where `cancelled` stopped it.
   virtual Status run(Plan &plan, const std::atomic<bool> &cancelled) = 0;
+
+  /// Copies memory of the device to the host.
+  virtual Status read(const DevicePlace &from, void *to, uint64_t bytes) = 0;
 };
 
 /// The code and weights of a model on one device. Immutable and thread-safe once it is made; outlives what it makes.

@@ -83,6 +83,20 @@ TensorView Session::state(std::string_view name) const {
   return {};
 }
 
+Status Session::readState(std::string_view name, void *to, uint64_t bytes) {
+  Occupied occupied(state_->busy);
+  if (!occupied)
+    return Occupied::busy();
+  const auto &states = model().manifest().states();
+  for (int i = 0; i < states.size(); ++i) {
+    const StatePlace &state = state_->layout.places[static_cast<size_t>(i)];
+    if (states[i].name() == name && bytes <= state.bytes)
+      return state_->executor->read(state.place, to, bytes);
+  }
+  return {Code::InvalidInput,
+          "there is no state '" + printable(std::string(name)) + "' of " + std::to_string(bytes) + " bytes"};
+}
+
 Span<const TensorView> Session::outputs() const { return state_->outputs; }
 
 TensorView Session::output(std::string_view name) const {

@@ -88,6 +88,9 @@ public:
   /// null where the state is a cache in memory that the host does not see. Zero after creation and resize().
   TensorView state(std::string_view name) const;
 
+  /// Copies the first `bytes` of a state, wherever it is; refuses more than it has.
+  Status readState(std::string_view name, void *to, uint64_t bytes);
+
   /// Runs an entry. Refuses missing, unknown and mismatching inputs by name before anything is computed.
   Status run(std::string_view entry, const RunArguments &arguments);
   Status run(std::string_view entry);

@@ -9,9 +9,11 @@ namespace transept {
 
 namespace {
 
-/// Whether the host never looks at a state. Roles are those of the plan (docs/artifact-format.md).
+/// Whether the host looks at a state never, or seldom enough to fetch it when it does: a search head reads all logits
+/// in every step, the host only to sample. Roles and names are those of the plan (docs/artifact-format.md).
 bool isForKernelsOnly(const program::State &state) {
-  return state.role() == "self-cache" || state.role() == "cross-cache" || state.role() == "recurrent-state";
+  return state.role() == "self-cache" || state.role() == "cross-cache" || state.role() == "recurrent-state" ||
+         state.name() == "logits";
 }
 
 /// Bytes of the ranges that `needed` exceeds, where memory must be new.

@@ -14,7 +14,7 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       previous(members.size(), -1); // a member's first row, this step and the last
 
   for (;;) {
-    bool withWeights = false;
+    StepWants wants;
     rows.clear();
     for (size_t i = 0; i < members.size(); ++i) {
       RequestSearch &search = *members[i].search;
@@ -22,7 +22,8 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       if (search.done() || !members[i].status.ok())
         continue;
       search.prepare();
-      withWeights = withWeights || search.wantsWeights();
+      wants.weights = wants.weights || search.wantsWeights();
+      wants.logits = wants.logits || search.wantsLogits();
       first[i] = static_cast<int32_t>(rows.size());
       for (int32_t row = 0; row < search.rows(); ++row) {
         int32_t parent = search.parent(row);
@@ -34,7 +35,7 @@ Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const Batch
       return Status::success();
     if (hooks.cancelled && hooks.cancelled->load(std::memory_order_relaxed))
       return {Code::Cancelled, "interrupted"};
-    TRANSEPT_TRY(stepper.step(rows, withWeights));
+    TRANSEPT_TRY(stepper.step(rows, wants));
 
     results.clear();
     for (size_t row = 0; row < rows.size(); ++row)

@@ -129,7 +129,7 @@ private:
         rows.push_back(
             {{ids[i].data(), length}, static_cast<int32_t>(i), parent, {&wanted[i], wanted[i] >= 0 ? size_t(1) : 0}});
       }
-      TRANSEPT_TRY(stepper.step(rows, weighs));
+      TRANSEPT_TRY(stepper.step(rows, {weighs, false}));
       for (size_t i = 0; i < requests_.size(); ++i)
         if (wanted[i] >= 0) {
           if (weighs)

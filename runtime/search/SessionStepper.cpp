@@ -141,7 +141,9 @@ Status SessionStepper::bind() {
   state("search.value", values_, heads * have_.topk);
   state("search.token", best_, heads * have_.topk);
   state("search.special", specialLogits_, have_.rows * have_.specials);
-  state("logits", logits_, have_.rows * vocabulary(), true);
+  if (TensorView logits = session_->state("logits"); !logits.name.empty())
+    if (logits.dtype != program::F32 || logits.bytes < have_.rows * vocabulary() * static_cast<int64_t>(sizeof(float)))
+      return {Code::ArtifactRefused, "the artifact's state 'logits' is too small or of another type"};
   TRANSEPT_TRY(status);
   head_.emplace(have_.rows, headBlocks_, have_.topk);
   moves_.reserve(have_.rows);
@@ -197,10 +199,10 @@ Status SessionStepper::prefill(Span<const StepRow> rows) {
   return Status::success();
 }
 
-Status SessionStepper::step(Span<const StepRow> rows, bool withWeights) {
-  if (withWeights && !layers_)
+Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
+  if (wants.weights && !layers_)
     return {Code::InvalidInput, "the artifact reports no attention over the source"};
-  const std::string &entry = withWeights ? generation().step_alignments() : generation().step();
+  const std::string &entry = wants.weights ? generation().step_alignments() : generation().step();
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
   if (live_)
@@ -252,15 +254,25 @@ Status SessionStepper::step(Span<const StepRow> rows, bool withWeights) {
                          {"rows", static_cast<int64_t>(rows.size())}};
     TRANSEPT_TRY(session_->run(entry, arguments));
   }
+  TRANSEPT_ASSIGN(const float *logits, wants.logits ? readLogits(rows.size()) : nullptr);
   for (size_t row = 0; row < rows.size(); ++row) {
     HeadRow head{maxima_ + row * headBlocks_, sums_ + row * headBlocks_, values_ + row * headBlocks_ * have_.topk,
                  best_ + row * headBlocks_ * have_.topk};
     StepResult &result = results_[row];
     result = head_->join(static_cast<int32_t>(row), head);
     result.specials = specialLogits_ + row * have_.specials;
-    result.logits = logits_ ? logits_ + row * vocabulary() : nullptr;
+    result.logits = logits ? logits + row * vocabulary() : nullptr;
   }
   return Status::success();
+}
+
+Result<const float *> SessionStepper::readLogits(size_t rows) {
+  TensorView state = session_->state("logits");
+  if (state.name.empty() || state.data)
+    return state.as<float>();
+  logits_.resize(rows * static_cast<size_t>(vocabulary()));
+  TRANSEPT_TRY(session_->readState("logits", logits_.data(), logits_.size() * sizeof(float)));
+  return logits_.data();
 }
 
 } // namespace transept::search

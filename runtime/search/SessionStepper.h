@@ -37,7 +37,7 @@ public:
   bool incremental() const override { return generation().strategy() != "recompute"; }
   bool promptAtOnce() const override { return !incremental() || !generation().prefill().empty(); }
   int64_t vocabulary() const override { return generation().vocabulary(); }
-  Status step(Span<const StepRow> rows, bool withWeights = false) override;
+  Status step(Span<const StepRow> rows, StepWants wants = {}) override;
   StepResult result(int32_t row) const override { return results_[row]; }
   int64_t attentionLayers() const override { return layers_; }
   AttentionWeights attention(int64_t layer, int32_t row) const override;
@@ -51,6 +51,8 @@ private:
   Status bind();
   /// Computes the caches of what new rows begin with, all but their last token. The block table is complete.
   Status prefill(Span<const StepRow> rows);
+  /// Those of the first rows; null where the model keeps none.
+  Result<const float *> readLogits(size_t rows);
   /// Rows that are skipped, or computed in vain by an artifact that does not skip rows, must do no harm: they compute
   /// position 0 of some token in a block that no live row uses.
   void makeIdle(int64_t begin, int64_t end);
@@ -66,7 +68,7 @@ private:
   int32_t *live_ = nullptr, *source_ = nullptr, *parent_ = nullptr, *block_ = nullptr, *special_ = nullptr;
   int64_t *token_ = nullptr, *position_ = nullptr, *prefix_ = nullptr;
   int64_t prefixBytes_ = 0;
-  const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr, *logits_ = nullptr;
+  const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr;
   const int32_t *best_ = nullptr;
 
   std::optional<BlockPool> pool_;
@@ -76,6 +78,7 @@ private:
   int64_t layers_ = 0;                // whose attention the model reports
   std::vector<int64_t> promptTokens_; // [rows][positions] of a prefill
   std::vector<int32_t> savedBlocks_;  // the same shape: the block table while others must not be written
+  std::vector<float> logits_;         // [rows][vocabulary], where the host does not see those of the session
 };
 
 } // namespace transept::search

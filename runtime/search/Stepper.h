@@ -24,14 +24,20 @@ struct StepResult {
   const int32_t *tokens = nullptr; // their tokens
   int32_t count = 0;               // as many as the session was set up for, fewer where the vocabulary ends
   const float *specials = nullptr; // raw logits of the special tokens, in their order
-  const float *logits = nullptr;   // raw logits of the vocabulary outside the special set; null where not kept
-  bool finite = true;              // false: a logit is not a number, or +infinity
+  const float *logits = nullptr; // raw logits of the vocabulary outside the special set; null where not kept or wanted
+  bool finite = true;            // false: a logit is not a number, or +infinity
 };
 
 /// Attention weights over the source of one row, layer by layer. Valid until the next step.
 struct AttentionWeights {
   const float *weights = nullptr; // [heads][source]
   int64_t heads = 0, source = 0;
+};
+
+/// What is wanted of a step beside the results of the search head.
+struct StepWants {
+  bool weights = false; // of attention over the source
+  bool logits = false;  // StepResult::logits, which may be null otherwise
 };
 
 class Stepper {
@@ -48,9 +54,8 @@ public:
 
   virtual int64_t vocabulary() const = 0;
 
-  /// `rows` replace the rows of the previous step; those that are nobody's parent are forgotten. `withWeights`: the
-  /// attention weights are wanted, too.
-  virtual Status step(Span<const StepRow> rows, bool withWeights = false) = 0;
+  /// `rows` replace the rows of the previous step; those that are nobody's parent are forgotten.
+  virtual Status step(Span<const StepRow> rows, StepWants wants = {}) = 0;
 
   virtual StepResult result(int32_t row) const = 0;
 

@@ -15,18 +15,29 @@ constexpr uint64_t stagingBytes = uint64_t(64) << 20;
 /// Behind every buffer: what kernels may read past its end, and what it takes to begin at a multiple of the alignment.
 constexpr uint64_t extraBytes = TRANSEPT_BUFFER_SLACK + TRANSEPT_BUFFER_ALIGNMENT;
 
-/// Kinds of memory for a use, the best one first. The last one exists on every device.
+/// Kinds of memory for a use, the best one first. The last one exists on every device. For kernels there is no second
+/// choice: work would go on far more slowly, and nobody would know why.
 std::vector<VkMemoryPropertyFlags> wantedProperties(MemoryUse use) {
   const VkMemoryPropertyFlags visible = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   switch (use) {
   case MemoryUse::Kernels:
-    return {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0};
+    return {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
   case MemoryUse::Shared:
     return {visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, visible};
   case MemoryUse::Tables:
     return {visible | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, visible};
   }
   return {};
+}
+
+/// What commands before it copied is visible to the host, once they have been waited for.
+void hostReadBarrier(const DeviceApi &api, VkCommandBuffer commands) {
+  VkMemoryBarrier barrier{};
+  barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  barrier.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+  api.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
+                         nullptr, 0, nullptr);
 }
 
 } // namespace
@@ -266,6 +277,28 @@ Status LogicalDevice::upload(VulkanMemory &memory, uint64_t offset, const uint8_
       VkBufferCopy copy{staging->base(), memory.base() + offset + done, part};
       api_.CmdCopyBuffer(commands, staging->buffer(), memory.buffer(), 1, &copy);
     }));
+    done += part;
+  }
+  return validation();
+}
+
+Status LogicalDevice::download(const VulkanMemory &memory, uint64_t offset, void *to, uint64_t bytes,
+                               std::unique_ptr<VulkanMemory> &staging) const {
+  if (memory.host()) {
+    std::memcpy(to, memory.host() + offset, bytes);
+    return {};
+  }
+  if (!staging || staging->size() < std::min(bytes, stagingBytes)) {
+    TRANSEPT_ASSIGN(staging, allocateUncleared(std::min(bytes, stagingBytes), MemoryUse::Shared));
+  }
+  for (uint64_t done = 0; done < bytes;) {
+    uint64_t part = std::min(bytes - done, stagingBytes);
+    TRANSEPT_TRY(runOnce([&](VkCommandBuffer commands) {
+      VkBufferCopy copy{memory.base() + offset + done, staging->base(), part};
+      api_.CmdCopyBuffer(commands, memory.buffer(), staging->buffer(), 1, &copy);
+      hostReadBarrier(api_, commands);
+    }));
+    std::memcpy(static_cast<uint8_t *>(to) + done, staging->host(), part);
     done += part;
   }
   return validation();

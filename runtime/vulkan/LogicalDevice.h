@@ -89,6 +89,10 @@ public:
   /// Copies from the host, whatever kind of memory it is. `offset + bytes` must not exceed its size.
   Status upload(VulkanMemory &memory, uint64_t offset, const uint8_t *data, uint64_t bytes) const;
 
+  /// Copies to the host. `staging` is kept by the caller, and grows.
+  Status download(const VulkanMemory &memory, uint64_t offset, void *to, uint64_t bytes,
+                  std::unique_ptr<VulkanMemory> &staging) const;
+
   /// Submits and waits.
   Status run(VkCommandBuffer commands, VkFence fence) const;
 

@@ -187,6 +187,10 @@ Result<std::unique_ptr<SegmentRecording>> VulkanExecutor::record(Plan &plan) {
   return recording;
 }
 
+Status VulkanExecutor::read(const DevicePlace &from, void *to, uint64_t bytes) {
+  return device_.download(vulkanMemory(from), from.offset, to, bytes, staging_);
+}
+
 Status VulkanExecutor::run(Plan &plan, const std::atomic<bool> &cancelled) {
   if (cancelled.load(std::memory_order_relaxed))
     return {Code::Cancelled, "cancelled"};

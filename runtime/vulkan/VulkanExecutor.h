@@ -17,6 +17,7 @@ public:
   Status reserveScratch(uint64_t) override { return {}; } // shaders have none
   uint64_t scratchBytes() const override { return 0; }
   Status run(Plan &plan, const std::atomic<bool> &cancelled) override;
+  Status read(const DevicePlace &from, void *to, uint64_t bytes) override;
 
 private:
   VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code)
@@ -27,6 +28,7 @@ private:
   const Pipelines &pipelines_;
   const program::CodeObject &code_;
   std::unique_ptr<CommandPool> commands_;
+  std::unique_ptr<VulkanMemory> staging_;
 };
 
 } // namespace transept::vulkan

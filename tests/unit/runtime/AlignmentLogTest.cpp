@@ -14,7 +14,7 @@ class Weights final : public Stepper {
 public:
   bool incremental() const override { return true; }
   int64_t vocabulary() const override { return 1; }
-  Status step(Span<const StepRow>, bool) override {
+  Status step(Span<const StepRow>, StepWants) override {
     ++steps;
     return {};
   }
@@ -34,11 +34,11 @@ public:
 TEST(AlignmentLog, FollowsParents) {
   Weights stepper;
   AlignmentLog log(Alignments::All);
-  ASSERT_TRUE(stepper.step({}, true).ok());
+  ASSERT_TRUE(stepper.step({}, {true}).ok());
   int32_t first = log.keep(stepper, 0, 2, -1); // the source has two positions and one of padding
-  ASSERT_TRUE(stepper.step({}, true).ok());
+  ASSERT_TRUE(stepper.step({}, {true}).ok());
   int32_t left = log.keep(stepper, 0, 2, first), right = log.keep(stepper, 1, 2, first);
-  ASSERT_TRUE(stepper.step({}, true).ok());
+  ASSERT_TRUE(stepper.step({}, {true}).ok());
   int32_t last = log.keep(stepper, 0, 2, right); // the other one is dropped
   Alignment alignment = log.upTo(last);
   EXPECT_EQ(alignment.heads, (std::vector<int64_t>{2, 1}));
@@ -51,7 +51,7 @@ TEST(AlignmentLog, FollowsParents) {
 TEST(AlignmentLog, Mean) {
   Weights stepper;
   AlignmentLog log(Alignments::Mean);
-  ASSERT_TRUE(stepper.step({}, true).ok());
+  ASSERT_TRUE(stepper.step({}, {true}).ok());
   Alignment alignment = log.upTo(log.keep(stepper, 0, 3, -1));
   ASSERT_EQ(alignment.weights.size(), 3u);
   for (int i = 0; i < 3; ++i) // of 0, 1000 and 10000

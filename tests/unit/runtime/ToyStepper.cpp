@@ -45,7 +45,7 @@ ToyStepper::ToyStepper(ToyModel model, std::vector<uint64_t> seeds, bool increme
       table_(rowLimit * capacity, -1), cache_(BlockPool::blocksFor(rowLimit, capacity) * BlockPool::blockPositions, -1),
       results_(rowLimit), logits_(rowLimit), specials_(rowLimit) {}
 
-Status ToyStepper::step(Span<const StepRow> rows, bool) {
+Status ToyStepper::step(Span<const StepRow> rows, StepWants) {
   ++steps;
   rowsComputed += static_cast<int64_t>(rows.size());
   std::vector<BlockPool::Move> moves;

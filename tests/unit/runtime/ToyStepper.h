@@ -32,7 +32,7 @@ public:
 
   bool incremental() const override { return incremental_; }
   int64_t vocabulary() const override { return model_.vocabulary; }
-  Status step(Span<const search::StepRow> rows, bool withWeights = false) override;
+  Status step(Span<const search::StepRow> rows, search::StepWants wants = {}) override;
   search::StepResult result(int32_t row) const override { return results_[row]; }
 
   /// Makes logit 3 of a prefix of this length not a number, for this seed.

@@ -164,6 +164,12 @@ TEST_F(Vulkan, StatesAreZeroAndCachesStayOnTheDevice) {
     std::fill_n(gpu->state("token").as<int64_t>(), 6, 3);
     Status status = gpu->run("encode", {{view("source_ids", dims, ids)}, {}});
     ASSERT_TRUE(status.ok()) << status.message();
+    std::vector<float> memory(10);
+    status = gpu->readState("memory", memory.data(), 40);
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(memory, std::vector<float>(10, 7));
+    EXPECT_EQ(gpu->readState("memory", memory.data(), 44).exitCode(), 8);
+    EXPECT_EQ(gpu->readState("memories", memory.data(), 4).exitCode(), 8);
     ASSERT_TRUE(gpu->run("step").ok());
     EXPECT_EQ(floats(gpu->state("sum")), std::vector<float>(6, 3));
     ASSERT_TRUE(gpu->resize(generation).ok());
