@@ -2,10 +2,12 @@
 
 #include "TinyModel.h"
 #include "TwiceModel.h"
+#include "VulkanModel.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <vector>
 
 using namespace transept::tests;
@@ -153,6 +155,43 @@ TEST_F(CApi, TheLogSaysWhatWasLoaded) {
   transept_model_free(other);
   options.cpu = "i386";
   EXPECT_EQ(transept_model_load(path().c_str(), &options, &other, &error), TRANSEPT_USAGE);
+}
+
+TEST_F(CApi, ADeviceIsChosen) {
+  EXPECT_STREQ(transept_model_device(model), "cpu");
+  EXPECT_STREQ(transept_model_device(nullptr), "");
+  auto options = tagged<transept_model_options>();
+  transept_model *other = nullptr;
+  options.device = "gpu";
+  EXPECT_EQ(transept_model_load(path().c_str(), &options, &other, &error), TRANSEPT_USAGE);
+  options.device = "vulkan:0";
+  EXPECT_EQ(transept_model_load(path().c_str(), &options, &other, &error), TRANSEPT_ARTIFACT_REFUSED);
+  const std::string shaders = folder.path("vulkan.tsp"), cache = folder.path("cache");
+  ASSERT_TRUE(transept::writeArtifact(shaders, VulkanProgram().sections()).ok());
+  options.cache_folder = cache.c_str();
+  ASSERT_EQ(transept_model_load(shaders.c_str(), &options, &other, &error), TRANSEPT_OK) << error.message;
+  EXPECT_EQ(std::string(transept_model_device(other)).compare(0, 10, "vulkan:0 ("), 0);
+  EXPECT_STREQ(transept_model_level(other), "fp32");
+
+  const transept_symbol symbols[] = {{"batch", 1}, {"source", 2}, {"rows", 1}};
+  auto sessionOptions = tagged<transept_session_options>();
+  sessionOptions.symbols = symbols;
+  sessionOptions.symbol_count = 3;
+  transept_session *session = nullptr;
+  ASSERT_EQ(transept_session_create(other, &sessionOptions, &session, &error), TRANSEPT_OK) << error.message;
+  transept_model_free(other);
+  auto state = tagged<transept_tensor>();
+  ASSERT_EQ(transept_session_state(session, "live", &state, &error), TRANSEPT_OK);
+  *static_cast<int32_t *>(state.data) = 1;
+  ASSERT_EQ(transept_session_state(session, "token", &state, &error), TRANSEPT_OK);
+  *static_cast<int64_t *>(state.data) = 40;
+  EXPECT_EQ(transept_session_run(session, "step", nullptr, &error), TRANSEPT_OK) << error.message;
+  ASSERT_EQ(transept_session_state(session, "sum", &state, &error), TRANSEPT_OK);
+  EXPECT_EQ(*static_cast<float *>(state.data), 40);
+  EXPECT_EQ(transept_session_state(session, "memory", &state, &error), TRANSEPT_INVALID_INPUT);
+  EXPECT_STREQ(error.message, "state 'memory' lies in memory of a device");
+  transept_session_free(session);
+  EXPECT_FALSE(std::filesystem::is_empty(cache));
 }
 
 } // namespace
