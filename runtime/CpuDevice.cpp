@@ -3,6 +3,7 @@
 #include "runtime/ArtifactFormat.h"
 #include "runtime/Plan.h"
 #include "runtime/ThreadTeam.h"
+#include "runtime/Trace.h"
 
 #include <cstring>
 #include <limits>
@@ -27,6 +28,8 @@ struct Walk {
   uint8_t *scratch;
   uint64_t scratchStride;
   const std::atomic<bool> &cancelled;
+  int entry;
+  std::vector<Trace::Span> *spans; // per thread; null: nobody asks
   /// Number of the barrier at which all threads stop. A thread that is still leaving one barrier is not confused by
   /// member 0 asking for a stop at the next.
   std::atomic<int64_t> stopAt{std::numeric_limits<int64_t>::max()};
@@ -44,8 +47,12 @@ struct Walk {
           return;
       }
       Share share = shareOf(dispatch.items, thread, threads);
-      if (share.begin < share.end)
-        dispatch.function(&dispatch.call, share.begin, share.end, scratch);
+      if (share.begin >= share.end)
+        continue;
+      int64_t begin = walk.spans ? Trace::now() : 0;
+      dispatch.function(&dispatch.call, share.begin, share.end, scratch);
+      if (walk.spans)
+        walk.spans[thread].push_back({walk.entry, dispatch.kernel, share.end - share.begin, begin, Trace::now()});
     }
   }
 
@@ -54,7 +61,13 @@ struct Walk {
 
 class CpuExecutor final : public Executor {
 public:
-  explicit CpuExecutor(ThreadTeam &team) : team_(team) {}
+  CpuExecutor(ThreadTeam &team, Trace *trace) : team_(team), trace_(trace) {
+    if (!trace)
+      return;
+    spans_.resize(static_cast<size_t>(team.size()));
+    for (int i = 0; i < team.size(); ++i)
+      tracks_.push_back(trace->addTrack("thread " + std::to_string(i)));
+  }
 
   Status reserveScratch(uint64_t bytes) override {
     uint64_t stride = alignUp(bytes, TRANSEPT_SCRATCH_ALIGNMENT);
@@ -67,8 +80,13 @@ public:
   uint64_t scratchBytes() const override { return scratch_.size(); }
 
   Status run(Plan &plan, const std::atomic<bool> &cancelled) override {
-    Walk walk{plan.dispatches(), team_, scratch_.data(), stride_, cancelled};
+    Walk walk{plan.dispatches(), team_, scratch_.data(), stride_, cancelled, plan.entry(),
+              trace_ ? spans_.data() : nullptr};
     TRANSEPT_TRY(team_.run(Walk::member, &walk));
+    for (size_t i = 0; i < spans_.size(); ++i) {
+      trace_->add(tracks_[i], spans_[i]);
+      spans_[i].clear();
+    }
     if (walk.stopped())
       return {Code::Cancelled, "cancelled"};
     for (const Fetch &fetch : plan.fetches())
@@ -83,6 +101,9 @@ public:
 
 private:
   ThreadTeam &team_;
+  Trace *trace_;
+  std::vector<std::vector<Trace::Span>> spans_; // of the run, per thread
+  std::vector<size_t> tracks_;
   Block scratch_;
   uint64_t stride_ = 0; // bytes of scratch per thread
 };
@@ -106,8 +127,8 @@ Status CpuDevice::clear(DeviceMemory &memory, uint64_t bytes) const {
   return {};
 }
 
-Result<std::unique_ptr<Executor>> CpuDevice::createExecutor(ThreadTeam &team) const {
-  return std::unique_ptr<Executor>(new CpuExecutor(team));
+Result<std::unique_ptr<Executor>> CpuDevice::createExecutor(ThreadTeam &team, Trace *trace) const {
+  return std::unique_ptr<Executor>(new CpuExecutor(team, trace));
 }
 
 } // namespace transept

@@ -22,7 +22,7 @@ public:
   DevicePlace constant(uint64_t offset) const override { return {weights_.get(), offset}; }
   transept_kernel function(uint32_t kernel) const override { return kernels_.kernels[kernel]; }
   const program::Expr *items(uint32_t) const override { return nullptr; }
-  Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &team) const override;
+  Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &team, Trace *trace) const override;
 
 private:
   CodeObject code_;

@@ -16,6 +16,7 @@ namespace transept {
 
 class Plan;
 class ThreadTeam;
+class Trace;
 
 /// An owned range of memory that kernels of a device reach: aligned to TRANSEPT_BUFFER_ALIGNMENT, with
 /// TRANSEPT_BUFFER_SLACK readable bytes behind it. Must not outlive its device.
@@ -101,8 +102,8 @@ public:
   /// The work items of a kernel over the sizes of its dispatch; null where the dispatch says it.
   virtual const program::Expr *items(uint32_t kernel) const = 0;
 
-  /// `team` must outlive the executor.
-  virtual Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &team) const = 0;
+  /// `team` must outlive the executor, and `trace`, which may be null, gets a span for each dispatch.
+  virtual Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &team, Trace *trace) const = 0;
 };
 
 } // namespace transept

@@ -63,6 +63,8 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string &path, const 
     reading.threads = options.threads > 0 ? options.threads : availableThreads();
     TRANSEPT_ASSIGN(model->artifact_, Artifact::read(path, reading));
     TRANSEPT_ASSIGN(model->device_, createDevice(model->artifact_, options));
+    if (options.trace)
+      model->trace_ = std::make_unique<Trace>();
     return std::shared_ptr<const Model>(std::move(model));
   };
   Result<std::shared_ptr<const Model>> model = load();

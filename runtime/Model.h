@@ -5,6 +5,7 @@
 #include "runtime/Artifact.h"
 #include "runtime/Device.h"
 #include "runtime/Session.h"
+#include "runtime/Trace.h"
 #include "runtime/vulkan/VulkanDevices.h"
 
 #include <memory>
@@ -18,6 +19,7 @@ struct ModelOptions {
   int threads = 0;         // that read and hash the weights; 0: as many as the affinity mask allows
   std::string device;      // "cpu", "vulkan:N"; empty: the processor where the artifact has code for it, else vulkan:0
   VulkanOptions vulkan;
+  bool trace = false; // whether sessions say when their kernels ran
 };
 
 class Model : public std::enable_shared_from_this<Model> {
@@ -33,6 +35,9 @@ public:
   /// The level of the code in use.
   const std::string &level() const { return device_->level(); }
 
+  /// What all sessions together ran; null where nobody asked for it.
+  Trace *trace() const { return trace_.get(); }
+
   /// Index of an entry, -1 where there is none.
   int findEntry(std::string_view name) const;
 
@@ -44,6 +49,7 @@ private:
   Model() = default;
   Artifact artifact_; // without the weights, which the device has
   std::unique_ptr<const Device> device_;
+  std::unique_ptr<Trace> trace_;
 };
 
 } // namespace transept

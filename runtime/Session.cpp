@@ -49,7 +49,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Model> mo
   state.plans.resize(static_cast<size_t>(model->manifest().entries_size()));
   state.model = std::move(model);
   const Device &device = state.model->device();
-  TRANSEPT_ASSIGN(state.executor, device.createExecutor(*state.team));
+  TRANSEPT_ASSIGN(state.executor, device.createExecutor(*state.team, state.model->trace()));
   TRANSEPT_ASSIGN(state.error, device.allocate(sizeof(transept_error_word), Access::Shared));
   TRANSEPT_TRY(state.setSymbols(options.symbols));
   return session;

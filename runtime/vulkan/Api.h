@@ -26,7 +26,8 @@ namespace transept::vulkan {
   X(CmdBindPipeline) X(CmdPushConstants) X(CmdDispatch) X(CmdPipelineBarrier) X(CmdCopyBuffer) X(CmdFillBuffer) \
   X(CreateFence) X(DestroyFence) X(ResetFences) X(WaitForFences) X(CreatePipelineLayout) X(DestroyPipelineLayout) \
   X(CreateShaderModule) X(DestroyShaderModule) X(CreateComputePipelines) X(DestroyPipeline) X(CreatePipelineCache) \
-  X(DestroyPipelineCache) X(GetPipelineCacheData)
+  X(DestroyPipelineCache) X(GetPipelineCacheData) X(CreateQueryPool) X(DestroyQueryPool) X(CmdResetQueryPool) \
+  X(CmdWriteTimestamp) X(GetQueryPoolResults)
 // clang-format on
 
 #define TRANSEPT_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;

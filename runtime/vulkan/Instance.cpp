@@ -59,14 +59,17 @@ const char *typeText(VkPhysicalDeviceType type) {
 }
 
 /// Of the first family that computes; false where there is none.
-bool findQueueFamily(const InstanceApi &api, VkPhysicalDevice device, uint32_t &family) {
+bool findQueueFamily(const InstanceApi &api, PhysicalDevice &device) {
   uint32_t count = 0;
-  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, nullptr);
+  api.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
-  api.GetPhysicalDeviceQueueFamilyProperties(device, &count, families.data());
-  for (family = 0; family < count; ++family)
-    if (families[family].queueCount != 0 && (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+  api.GetPhysicalDeviceQueueFamilyProperties(device.handle, &count, families.data());
+  for (uint32_t i = 0; i < count; ++i)
+    if (families[i].queueCount != 0 && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)) {
+      device.queueFamily = i;
+      device.timestampBits = families[i].timestampValidBits;
       return true;
+    }
   return false;
 }
 
@@ -94,6 +97,7 @@ void describeProperties(const InstanceApi &api, PhysicalDevice &device) {
   device.info.maxSharedBytes = limits.maxComputeSharedMemorySize;
   device.info.subgroupSize = v11.subgroupSize;
   device.maxGroupInvocations = limits.maxComputeWorkGroupInvocations;
+  device.timestampPeriod = limits.timestampPeriod;
   std::copy_n(v11.deviceUUID, VK_UUID_SIZE, device.deviceUuid);
   std::copy_n(v11.driverUUID, VK_UUID_SIZE, device.driverUuid);
 }
@@ -120,7 +124,7 @@ PhysicalDevice describe(const InstanceApi &api, VkPhysicalDevice handle) {
   for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i)
     if (device.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
       info.localBytes = std::max<uint64_t>(info.localBytes, device.memory.memoryHeaps[i].size);
-  if (!findQueueFamily(api, handle, device.queueFamily))
+  if (!findQueueFamily(api, device))
     info.problem = "it has no queue that computes";
   for (const std::string &feature : basicFeatures())
     if (!*features.find(feature))

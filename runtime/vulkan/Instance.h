@@ -17,6 +17,8 @@ struct PhysicalDevice {
   VulkanDeviceInfo info;
   uint32_t queueFamily = 0; // that computes
   uint32_t maxGroupInvocations = 0;
+  uint32_t timestampBits = 0; // of the queue family; 0: it has no clock
+  double timestampPeriod = 0; // nanoseconds
   uint8_t deviceUuid[VK_UUID_SIZE] = {}, driverUuid[VK_UUID_SIZE] = {};
   VkPhysicalDeviceMemoryProperties memory{};
 };

@@ -56,8 +56,8 @@ public:
     return &code_.shaders(static_cast<int>(kernel)).items();
   }
 
-  Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &) const override {
-    return VulkanExecutor::create(*device_, *pipelines_, code_);
+  Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &, Trace *trace) const override {
+    return VulkanExecutor::create(*device_, *pipelines_, code_, trace ? trace->addTrack(name_) : 0, trace);
   }
 
 private:

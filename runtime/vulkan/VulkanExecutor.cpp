@@ -1,6 +1,7 @@
 #include "runtime/vulkan/VulkanExecutor.h"
 
 #include "runtime/Plan.h"
+#include "runtime/vulkan/Clock.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +15,8 @@ constexpr int64_t partLimit = 1 << 16;
 
 /// A dispatch, or a part of one.
 struct Part {
+  uint32_t kernel = 0;
+  int64_t items = 0;
   VkPipeline pipeline = VK_NULL_HANDLE;
   transept_shader_call call{};
   uint32_t groups = 0;
@@ -60,6 +63,7 @@ public:
   VkCommandBuffer commands = VK_NULL_HANDLE;  // null where there is nothing to run
   std::unique_ptr<VulkanMemory> tables;       // addresses of buffers, and sizes
   std::unique_ptr<VulkanMemory> fetched;
+  std::unique_ptr<Clock> clock; // null where nobody asks
 
 private:
   CommandPool &pool_;
@@ -70,8 +74,9 @@ namespace {
 /// Writes the tables of a segment and its commands.
 class Recorder {
 public:
-  Recorder(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, Plan &plan)
-      : device_(device), pipelines_(pipelines), code_(code), plan_(plan) {}
+  Recorder(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, Plan &plan,
+           bool timed)
+      : device_(device), pipelines_(pipelines), code_(code), plan_(plan), timed_(timed) {}
 
   Status run(CommandPool &pool, SegmentRecording &recording) {
     TRANSEPT_TRY(writeTables(recording));
@@ -82,6 +87,9 @@ public:
     }
     if (parts_.empty() && !recording.fetched)
       return {};
+    if (timed_ && !parts_.empty()) {
+      TRANSEPT_ASSIGN(recording.clock, Clock::create(device_, parts_.size()));
+    }
     TRANSEPT_ASSIGN(recording.commands, pool.record([&](VkCommandBuffer commands) { record(commands, recording); }));
     return device_.validation();
   }
@@ -110,6 +118,7 @@ private:
     for (const PlannedDispatch &dispatch : plan_.dispatches()) {
       const program::Shader &shader = code_.shaders(static_cast<int>(dispatch.kernel));
       Part part;
+      part.kernel = dispatch.kernel;
       part.call.buffers = table;
       part.call.sizes = table + dispatch.buffers * sizeof(uint64_t);
       part.call.error = reinterpret_cast<uint64_t>(dispatch.call.error);
@@ -127,6 +136,7 @@ private:
       for (int64_t done = 0; done < groups; done += mostGroups) {
         part.call.begin = done * perGroup;
         part.groups = static_cast<uint32_t>(std::min(groups - done, mostGroups));
+        part.items = std::min(dispatch.items - part.call.begin, part.groups * perGroup);
         part.barrier = std::exchange(barrier, false);
         parts_.push_back(part);
       }
@@ -144,13 +154,19 @@ private:
                   VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
                   compute | transfer, shaderAccess | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
     VkPipeline bound = VK_NULL_HANDLE;
+    if (recording.clock)
+      recording.clock->reset(commands);
     for (const Part &part : parts_) {
       if (part.barrier)
         memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shaderAccess);
       if (bound != part.pipeline)
         api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, bound = part.pipeline);
       api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof part.call, &part.call);
+      if (recording.clock)
+        recording.clock->before(commands, part.kernel, part.items);
       api.CmdDispatch(commands, part.groups, 1, 1);
+      if (recording.clock)
+        recording.clock->after(commands);
     }
     if (recording.fetched) {
       memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer, VK_ACCESS_TRANSFER_READ_BIT);
@@ -168,14 +184,19 @@ private:
   const Pipelines &pipelines_;
   const program::CodeObject &code_;
   Plan &plan_;
+  const bool timed_;
   std::vector<Part> parts_;
 };
 
 } // namespace
 
 Result<std::unique_ptr<Executor>> VulkanExecutor::create(const LogicalDevice &device, const Pipelines &pipelines,
-                                                         const program::CodeObject &code) {
-  std::unique_ptr<VulkanExecutor> executor(new VulkanExecutor(device, pipelines, code));
+                                                         const program::CodeObject &code, size_t track,
+                                                         Trace *trace) {
+  if (trace && device.physical().timestampBits == 0)
+    return Status(Code::DeviceError, "device '" + printable(device.physical().info.name) +
+                                         "' has no clock for its queue: nothing can be traced");
+  std::unique_ptr<VulkanExecutor> executor(new VulkanExecutor(device, pipelines, code, track, trace));
   TRANSEPT_ASSIGN(executor->commands_, CommandPool::create(device));
   return std::unique_ptr<Executor>(std::move(executor));
 }
@@ -183,12 +204,19 @@ Result<std::unique_ptr<Executor>> VulkanExecutor::create(const LogicalDevice &de
 Result<std::unique_ptr<SegmentRecording>> VulkanExecutor::record(Plan &plan) {
   auto recording = std::make_unique<SegmentRecording>(*commands_);
   describe(plan, recording->description);
-  TRANSEPT_TRY(Recorder(device_, pipelines_, code_, plan).run(*commands_, *recording));
+  TRANSEPT_TRY(Recorder(device_, pipelines_, code_, plan, trace_ != nullptr).run(*commands_, *recording));
   return recording;
 }
 
 Status VulkanExecutor::read(const DevicePlace &from, void *to, uint64_t bytes) {
   return device_.download(vulkanMemory(from), from.offset, to, bytes, staging_);
+}
+
+Status VulkanExecutor::readClock(const SegmentRecording &recording, int entry, int64_t submitted) {
+  std::vector<Trace::Span> spans;
+  TRANSEPT_TRY(recording.clock->read(entry, submitted, spans));
+  trace_->add(track_, spans);
+  return {};
 }
 
 Status VulkanExecutor::run(Plan &plan, const std::atomic<bool> &cancelled) {
@@ -205,7 +233,10 @@ Status VulkanExecutor::run(Plan &plan, const std::atomic<bool> &cancelled) {
   }
   if (!recording->commands)
     return {};
+  const int64_t submitted = trace_ ? Trace::now() : 0;
   TRANSEPT_TRY(commands_->run(recording->commands));
+  if (recording->clock)
+    TRANSEPT_TRY(readClock(*recording, plan.entry(), submitted));
   for (const Fetch &fetch : plan.fetches())
     std::memcpy(plan.fetched() + fetch.to, recording->fetched->host() + fetch.to, fetch.bytes);
   return device_.validation();

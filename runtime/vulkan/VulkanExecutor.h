@@ -2,6 +2,7 @@
 #ifndef TRANSEPT_RUNTIME_VULKAN_VULKANEXECUTOR_H
 #define TRANSEPT_RUNTIME_VULKAN_VULKANEXECUTOR_H
 
+#include "runtime/Trace.h"
 #include "runtime/vulkan/Pipelines.h"
 
 namespace transept::vulkan {
@@ -10,9 +11,9 @@ class SegmentRecording;
 
 class VulkanExecutor final : public Executor {
 public:
-  /// Everything must outlive it. `code` is verified.
+  /// Everything must outlive it. `code` is verified. Where there is a trace, it gets what the device's clock says.
   static Result<std::unique_ptr<Executor>> create(const LogicalDevice &device, const Pipelines &pipelines,
-                                                  const program::CodeObject &code);
+                                                  const program::CodeObject &code, size_t track, Trace *trace);
 
   Status reserveScratch(uint64_t) override { return {}; } // shaders have none
   uint64_t scratchBytes() const override { return 0; }
@@ -20,13 +21,18 @@ public:
   Status read(const DevicePlace &from, void *to, uint64_t bytes) override;
 
 private:
-  VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code)
-      : device_(device), pipelines_(pipelines), code_(code) {}
+  VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, size_t track,
+                 Trace *trace)
+      : device_(device), pipelines_(pipelines), code_(code), track_(track), trace_(trace) {}
   Result<std::unique_ptr<SegmentRecording>> record(Plan &plan);
+  /// Adds the dispatches of a recording that has run to the trace.
+  Status readClock(const SegmentRecording &recording, int entry, int64_t submitted);
 
   const LogicalDevice &device_;
   const Pipelines &pipelines_;
   const program::CodeObject &code_;
+  const size_t track_;
+  Trace *const trace_;
   std::unique_ptr<CommandPool> commands_;
   std::unique_ptr<VulkanMemory> staging_;
 };

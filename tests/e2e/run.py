@@ -22,6 +22,7 @@ import models
 import paper
 import pronunciation
 import texts
+import traces
 import vulkan
 from tool import Failed, Tool
 
@@ -53,7 +54,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory, vulkan)
+        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory, traces, vulkan)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

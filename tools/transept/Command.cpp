@@ -1,5 +1,7 @@
 #include "Command.h"
 
+#include "runtime/AtomicFile.h"
+
 #include <charconv>
 #include <cstdlib>
 
@@ -32,6 +34,8 @@ void ModelFlags::add(CLI::App &app) {
       ->type_name("DEVICE");
   app.add_flag("--vulkan-validation", model.vulkan.validate,
                "Run a Vulkan device under the Khronos validation layer; what it says is an error");
+  app.add_option("--trace", trace, "Write when which kernel ran on which thread or device, for Perfetto or chrome://tracing")
+      ->type_name("FILE.json");
   app.add_flag("--mmap", model.mapWeights,
                "Map weights instead of reading them: pages are shared between processes, and the process may be killed "
                "if the file is changed in place");
@@ -41,7 +45,17 @@ Result<std::shared_ptr<const Model>> ModelFlags::load() const {
   ModelOptions options = model;
   options.threads = threads;
   options.vulkan.cacheFolder = cacheFolder();
+  options.trace = !trace.empty();
+  if (options.trace)
+    TRANSEPT_TRY(AtomicFile::create(trace).status()); // better known now than after the work
   return Model::load(path, options);
+}
+
+Status ModelFlags::finish(const Status &status, const Model &model) const {
+  if (!model.trace())
+    return status;
+  Status written = model.trace()->write(model.manifest(), trace);
+  return status.ok() ? written : status;
 }
 
 bool splitAssignment(const std::string &word, std::string &name, std::string &value) {

@@ -25,9 +25,12 @@ struct ModelFlags {
   std::string path;
   ModelOptions model;
   int threads = 0;
+  std::string trace; // file; empty: none
 
   void add(CLI::App &app);
   Result<std::shared_ptr<const Model>> load() const;
+  /// After a command that ended with `status`: writes the trace of the model, if there is to be one.
+  Status finish(const Status &status, const Model &model) const;
 };
 
 /// "name=value" pairs with integer values, for --set.

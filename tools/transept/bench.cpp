@@ -168,7 +168,7 @@ Status benchEntry(std::shared_ptr<const Model> model, const BenchFlags &flags) {
 Status bench(const BenchFlags &flags) {
   TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
   bool generation = model->manifest().has_generation() && flags.call.entry.empty();
-  return generation ? benchGeneration(std::move(model), flags) : benchEntry(std::move(model), flags);
+  return flags.model.finish(generation ? benchGeneration(model, flags) : benchEntry(model, flags), *model);
 }
 
 } // namespace

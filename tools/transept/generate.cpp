@@ -66,7 +66,7 @@ Status generate(const GenerateFlags &flags, int verbosity) {
   LineSummary summary;
   Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
   report(flags, summary, verbosity);
-  return status;
+  return flags.model.finish(status, generator->model());
 }
 
 } // namespace

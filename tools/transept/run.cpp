@@ -87,7 +87,7 @@ Status runModel(const RunFlags &flags, int verbosity) {
   TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
   TRANSEPT_ASSIGN(std::unique_ptr<EntryCall> call, EntryCall::create(model, flags.call, flags.model.threads));
   auto begin = std::chrono::steady_clock::now();
-  TRANSEPT_TRY(call->run());
+  TRANSEPT_TRY(flags.model.finish(call->run(), *model));
   std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
   if (verbosity > 0)
     std::fprintf(stderr, "transept: entry '%s', device %s, level %s, %d threads, %.3f ms\n",

@@ -55,7 +55,7 @@ Status score(const ScoreFlags &flags, int verbosity) {
   LineSummary summary;
   Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
   report(flags, summary, verbosity);
-  return status;
+  return flags.model.finish(status, generator->model());
 }
 
 } // namespace

@@ -79,7 +79,7 @@ Status translate(const TranslateFlags &flags, int verbosity) {
   LineSummary summary;
   Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
   report(flags, summary, verbosity);
-  return status;
+  return flags.model.finish(status, generator->model());
 }
 
 } // namespace
