@@ -80,8 +80,8 @@ public:
   uint64_t scratchBytes() const override { return scratch_.size(); }
 
   Status run(Plan &plan, const std::atomic<bool> &cancelled) override {
-    Walk walk{plan.dispatches(), team_, scratch_.data(), stride_, cancelled, plan.entry(),
-              trace_ ? spans_.data() : nullptr};
+    Walk walk{
+        plan.dispatches(), team_, scratch_.data(), stride_, cancelled, plan.entry(), trace_ ? spans_.data() : nullptr};
     TRANSEPT_TRY(team_.run(Walk::member, &walk));
     for (size_t i = 0; i < spans_.size(); ++i) {
       trace_->add(tracks_[i], spans_[i]);

@@ -73,8 +73,8 @@ Status Trace::write(const program::Manifest &manifest, const std::string &path) 
   const char *separator = "\n";
   for (size_t i = 0; i < tracks_.size(); ++i) {
     std::string thread = ",\"pid\":1,\"tid\":" + std::to_string(i);
-    std::string text = std::exchange(separator, ",\n") + std::string("{\"name\":\"thread_name\",\"ph\":\"M\"") + thread +
-                       ",\"args\":{\"name\":" + quoted(tracks_[i].name) + "}}";
+    std::string text = std::exchange(separator, ",\n") + std::string("{\"name\":\"thread_name\",\"ph\":\"M\"") +
+                       thread + ",\"args\":{\"name\":" + quoted(tracks_[i].name) + "}}";
     for (const Span &span : tracks_[i].spans) {
       const program::Kernel &kernel = manifest.kernels(static_cast<int>(span.kernel));
       text += ",\n{\"name\":" + quoted(kernel.name()) + ",\"cat\":\"kernel\",\"ph\":\"X\"" + thread +

@@ -31,8 +31,8 @@ public:
   size_t addTrack(std::string name);
   void add(size_t track, const std::vector<Span> &spans);
 
-  /// In the format of Chrome's trace viewer and Perfetto: a complete event per span, with the model's nodes. Times count
-  /// from the first span. Replaces the file when it is complete.
+  /// In the format of Chrome's trace viewer and Perfetto: a complete event per span, with the model's nodes. Times
+  /// count from the first span. Replaces the file when it is complete.
   Status write(const program::Manifest &manifest, const std::string &path) const;
 
 private:

@@ -18,9 +18,7 @@ Clock::~Clock() {
     device_.api().DestroyQueryPool(device_.handle(), pool_, nullptr);
 }
 
-void Clock::reset(VkCommandBuffer commands) const {
-  device_.api().CmdResetQueryPool(commands, pool_, 0, queries_);
-}
+void Clock::reset(VkCommandBuffer commands) const { device_.api().CmdResetQueryPool(commands, pool_, 0, queries_); }
 
 void Clock::before(VkCommandBuffer commands, uint32_t kernel, int64_t items) {
   write(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT);
@@ -35,10 +33,10 @@ void Clock::write(VkCommandBuffer commands, VkPipelineStageFlagBits stage) {
 
 Status Clock::read(int entry, int64_t start, std::vector<Trace::Span> &spans) const {
   std::vector<uint64_t> ticks(queries_);
-  TRANSEPT_TRY(resultStatus(
-      device_.api().GetQueryPoolResults(device_.handle(), pool_, 0, queries_, ticks.size() * sizeof(uint64_t),
-                                        ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-      "the device's clock cannot be read"));
+  TRANSEPT_TRY(resultStatus(device_.api().GetQueryPoolResults(
+                                device_.handle(), pool_, 0, queries_, ticks.size() * sizeof(uint64_t), ticks.data(),
+                                sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+                            "the device's clock cannot be read"));
   const uint32_t bits = device_.physical().timestampBits;
   const uint64_t mask = bits < 64 ? (uint64_t(1) << bits) - 1 : ~uint64_t(0);
   auto time = [&](size_t i) {

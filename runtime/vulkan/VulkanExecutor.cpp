@@ -191,8 +191,7 @@ private:
 } // namespace
 
 Result<std::unique_ptr<Executor>> VulkanExecutor::create(const LogicalDevice &device, const Pipelines &pipelines,
-                                                         const program::CodeObject &code, size_t track,
-                                                         Trace *trace) {
+                                                         const program::CodeObject &code, size_t track, Trace *trace) {
   if (trace && device.physical().timestampBits == 0)
     return Status(Code::DeviceError, "device '" + printable(device.physical().info.name) +
                                          "' has no clock for its queue: nothing can be traced");

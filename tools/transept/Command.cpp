@@ -34,7 +34,8 @@ void ModelFlags::add(CLI::App &app) {
       ->type_name("DEVICE");
   app.add_flag("--vulkan-validation", model.vulkan.validate,
                "Run a Vulkan device under the Khronos validation layer; what it says is an error");
-  app.add_option("--trace", trace, "Write when which kernel ran on which thread or device, for Perfetto or chrome://tracing")
+  app.add_option("--trace", trace,
+                 "Write when which kernel ran on which thread or device, for Perfetto or chrome://tracing")
       ->type_name("FILE.json");
   app.add_flag("--mmap", model.mapWeights,
                "Map weights instead of reading them: pages are shared between processes, and the process may be killed "
