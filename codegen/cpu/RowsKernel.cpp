@@ -3,7 +3,7 @@
 
 #include "codegen/cpu/Kernels.h"
 #include "codegen/emit/Body.h"
-#include "codegen/emit/Reduce.h"
+#include "codegen/emit/RowStages.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -28,32 +28,15 @@ public:
 
 private:
   LogicalResult emitRow(Value row) {
-    Block &block = op.getBody().front();
     IRMapping values;
-    values.map(block.getArgument(0), row);
-    for (Operation &stage : block.without_terminator()) {
-      LogicalResult emitted = success();
-      if (auto reduce = dyn_cast<RowReduceOp>(stage))
-        emitted = emitReduce(reduce, values);
-      else if (auto map = dyn_cast<RowMapOp>(stage))
-        emitted = emitMap(map, row, values);
-      else
-        emitted = Body::emitOp(e, stage, buffers, values);
-      if (failed(emitted))
-        return failure();
-    }
-    // Outputs of one value per row come after those of row_map.
-    OperandRange yielded = block.getTerminator()->getOperands();
-    if (yielded.size() > op.getOutputs().size())
-      return op.emitOpError("yields more values than it has outputs");
-    for (auto [value, output] : llvm::zip(yielded, op.getOutputs().take_back(yielded.size())))
-      e.store(values.lookup(value), e.pointer(e.buffer(output), row, elementTypeOf(output.getType())));
-    return success();
+    values.map(op.getBody().getArgument(0), row);
+    auto reduce = [&](RowReduceOp stage) { return emitReduce(stage, values); };
+    auto map = [&](RowMapOp stage) { return emitMap(stage, row, values); };
+    return success(succeeded(forRowStages(e, op, buffers, values, reduce, map)) &&
+                   succeeded(storeRowResults(e, op, row, values)));
   }
 
   LogicalResult emitMap(RowMapOp map, Value row, IRMapping &values) {
-    if (map.getOutput() >= op.getOutputs().size())
-      return map.emitOpError("writes an output that is not there");
     Value output = op.getOutputs()[map.getOutput()];
     Type element = elementTypeOf(output.getType());
     Value target = e.pointer(e.buffer(output), e.mul(row, length), element);

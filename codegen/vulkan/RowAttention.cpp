@@ -7,7 +7,7 @@
 #include "codegen/vulkan/RowAttention.h"
 #include "codegen/emit/Math.h"
 #include "codegen/emit/Num.h"
-#include "codegen/emit/Reduce.h"
+#include "codegen/emit/RowStages.h"
 #include <limits>
 
 using namespace mlir;

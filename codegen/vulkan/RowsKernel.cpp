@@ -3,7 +3,7 @@
 //
 // A workgroup takes a row. Invocation i reduces positions i, i + 64, …; then all combine what the 64 have, in order.
 
-#include "codegen/emit/Reduce.h"
+#include "codegen/emit/RowStages.h"
 #include "codegen/vulkan/Kernels.h"
 
 using namespace mlir;
@@ -34,30 +34,15 @@ public:
 
 private:
   LogicalResult emitRow(Value row) {
-    Block &block = op.getBody().front();
     IRMapping values;
-    values.map(block.getArgument(0), row);
-    for (Operation &stage : block.without_terminator()) {
-      LogicalResult emitted = success();
-      if (auto reduce = dyn_cast<RowReduceOp>(stage))
-        emitted = emitReduce(reduce, values);
-      else if (auto map = dyn_cast<RowMapOp>(stage))
-        emitted = emitMap(map, row, values);
-      else
-        emitted = Body::emitOp(e, stage, buffers, values);
-      if (failed(emitted))
-        return failure();
-    }
-    // Outputs of one value per row come after those of row_map.
-    OperandRange yielded = block.getTerminator()->getOperands();
-    if (yielded.size() > op.getOutputs().size())
-      return op.emitOpError("yields more values than it has outputs");
+    values.map(op.getBody().getArgument(0), row);
+    auto reduce = [&](RowReduceOp stage) { return emitReduce(stage, values); };
+    auto map = [&](RowMapOp stage) { return emitMap(stage, row, values); };
+    LogicalResult result = emit::forRowStages(e, op, buffers, values, reduce, map);
     Value first = e.compare(arith::CmpIPredicate::eq, shader.local, e.index(0));
-    e.ifThen(first, [&] {
-      for (auto [value, output] : llvm::zip(yielded, op.getOutputs().take_back(yielded.size())))
-        e.store(values.lookup(value), e.pointer(e.buffer(output), row, elementTypeOf(output.getType())));
-    });
-    return success();
+    e.ifThen(first,
+             [&] { result = success(succeeded(result) && succeeded(emit::storeRowResults(e, op, row, values))); });
+    return result;
   }
 
   /// The value that the body of a stage yields at a position.
@@ -71,8 +56,6 @@ private:
   }
 
   LogicalResult emitMap(RowMapOp map, Value row, IRMapping &values) {
-    if (map.getOutput() >= op.getOutputs().size())
-      return map.emitOpError("writes an output that is not there");
     Value output = op.getOutputs()[map.getOutput()];
     Type element = elementTypeOf(output.getType());
     Value target = e.pointer(e.buffer(output), e.mul(row, length), element);

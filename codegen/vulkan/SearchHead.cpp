@@ -5,7 +5,7 @@
 // after the last one found, larger logits first, then lower tokens.
 
 #include "codegen/emit/Math.h"
-#include "codegen/emit/Reduce.h"
+#include "codegen/emit/RowStages.h"
 #include "codegen/vulkan/Kernels.h"
 #include <limits>
 
