@@ -23,6 +23,8 @@ static ArrayRef<DimAttr> shapeOf(KernelOp op, unsigned operand) {
   return cast<DimsAttr>(op.getShapes()[operand]).getDims();
 }
 
+static bool isMultipleOfFour(DimAttr dim) { return constantValue(dim).value_or(1) % 4 == 0; }
+
 //===- Dense keys
 //--------------------------------------------------------------------------------------------------===//
 
@@ -45,6 +47,7 @@ public:
     row.keySize = e.dim(query[3]);
     row.valueSize = e.dim(value[3]);
     row.emptyRow = static_cast<EmptyRow>(op.getEmptyRow());
+    row.fourAtOnce = isMultipleOfFour(query[3]);
   }
 
   LogicalResult emit() {
@@ -160,6 +163,7 @@ LogicalResult vulkan::emitAttendSource(Shader &shader, AttendSourceOp op) {
     row.keySize = e.dim(query[3]);
     row.valueSize = e.dim(value[3]);
     row.emptyRow = static_cast<EmptyRow>(op.getEmptyRow());
+    row.fourAtOnce = isMultipleOfFour(query[3]);
     row.keys = row.end = e.dim(key[1]);
     Value first = e.mul(source, row.keys);
     auto at = [&](unsigned operand, Value j, Value size) {
@@ -231,6 +235,7 @@ LogicalResult vulkan::emitAttendCache(Shader &shader, AttendCacheOp op) {
     Value head = e.rem(item, heads), t = e.rem(e.div(item, heads), queries), r = e.div(e.div(item, heads), queries);
     Value keyHead = e.div(head, e.index(op.getHeads() / op.getKvHeads()));
     RowAttention row;
+    row.fourAtOnce = op.getKeySize() % 4 == 0 && op.getKeyOffset() % 4 == 0 && isMultipleOfFour(shapeOf(kernel, 1)[1]);
     row.keySize = e.index(op.getKeySize());
     row.valueSize = e.index(op.getValueSize());
     row.keys = row.end = e.add(e.add(cache.position(r), t), e.index(1));

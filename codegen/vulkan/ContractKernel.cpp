@@ -6,7 +6,6 @@
 // added in order: an element has the same bits in any batch.
 
 #include "codegen/vulkan/Kernels.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -16,11 +15,13 @@ using emit::Emitter;
 
 namespace {
 
+static_assert(contractColumns == 4, "columns of an invocation are read at once");
+
 class ContractEmitter {
 public:
   ContractEmitter(Shader &shader, ContractOp op)
       : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()),
-        vf32(VectorType::get({contractColumns}, f32)), depth(op.getK()) {}
+        vf32(shader.four()), depth(op.getK()) {}
 
   LogicalResult emit() {
     if (op.getEpilogues().size() != op.getParts().size() || op.getOutputs().size() != op.getParts().size() ||
@@ -60,17 +61,13 @@ private:
     e.ifElse(fits, [&] { emitTile(height / 2); }, [&] { emitSums(height); });
   }
 
-  Value loadFour(Value pointer) { return e.b.create<LLVM::LoadOp>(e.loc, vf32, pointer, /*alignment=*/16); }
-  Value component(Value four, int64_t i) { return e.b.create<vector::ExtractOp>(e.loc, four, ArrayRef<int64_t>{i}); }
-  Value splat(Value scalar) { return e.b.create<vector::BroadcastOp>(e.loc, vf32, scalar); }
-
   void emitSums(int64_t height) {
     SmallVector<Value> x;
     for (int64_t r = 0; r < height; ++r) { // a row behind the last one computes the last one again
       Value row = e.add(first, e.minimum(e.index(r), e.sub(count, e.index(1))));
       x.push_back(e.pointer(e.buffer(op.getInputs()[0]), e.mul(row, e.index(depth)), f32));
     }
-    auto weightsAt = [&](Value k) { return loadFour(e.pointer(weights, e.mul(k, e.index(panelColumns)), f32)); };
+    auto weightsAt = [&](Value k) { return shader.loadFour(e.pointer(weights, e.mul(k, e.index(panelColumns)), f32)); };
     SmallVector<Value> totals(height, e.number(vf32, 0));
     // Four values of a row at once where rows begin at multiples of 16 bytes.
     int64_t step = depth % 4 == 0 ? 4 : 1;
@@ -83,16 +80,17 @@ private:
         w.push_back(weightsAt(e.add(k, e.index(i))));
       for (Value row : x) {
         Value place = e.pointer(row, k, f32);
-        xs.push_back(step == 4 ? loadFour(place) : e.load(place, f32));
+        xs.push_back(step == 4 ? shader.loadFour(place) : e.load(place, f32));
       }
       for (int64_t i = 0; i < step; ++i)
         for (int64_t r = 0; r < height; ++r)
-          next[r] = e.fma(splat(step == 4 ? component(xs[r], i) : xs[r]), w[i], next[r]);
+          next[r] = e.fma(shader.splat(step == 4 ? shader.component(xs[r], i) : xs[r]), w[i], next[r]);
       return next;
     });
     for (int64_t r = 0; r < height; ++r)
       for (int64_t c = 0; c < contractColumns; ++c)
-        e.store(component(done[r], c), e.pointer(sums, placeOf(slice, e.index(r), e.add(column, e.index(c))), f32));
+        e.store(shader.component(done[r], c),
+                e.pointer(sums, placeOf(slice, e.index(r), e.add(column, e.index(c))), f32));
   }
 
   /// Of the sum of a slice, in the shared array.

@@ -32,6 +32,18 @@ RowAttentionEmitter::RowAttentionEmitter(Shader &shader)
 
 Value RowAttentionEmitter::product(const RowAttention &row, Value j) {
   Value key = row.key(j);
+  if (row.fourAtOnce) {
+    Value sums =
+        e.forLoop(e.index(0), row.keySize, 4, ValueRange{e.number(shader.four(), 0)}, [&](Value d, ValueRange sofar) {
+          Value x = shader.loadFour(e.pointer(row.query, d, f32));
+          Value y = shader.loadFour(e.pointer(key, d, f32));
+          return Emitter::Carried{e.fma(x, y, sofar[0])};
+        })[0];
+    Value sum = shader.component(sums, 0);
+    for (int64_t i = 1; i < 4; ++i)
+      sum = e.add(sum, shader.component(sums, i));
+    return sum;
+  }
   return e.forLoop(e.index(0), row.keySize, 1, ValueRange{e.number(f32, 0)}, [&](Value d, ValueRange sofar) {
     Value x = e.load(e.pointer(row.query, d, f32), f32), y = e.load(e.pointer(key, d, f32), f32);
     return Emitter::Carried{e.fma(x, y, sofar[0])};

@@ -12,6 +12,8 @@ namespace mlir::kernel::vulkan {
 /// A query row and what it attends to.
 struct RowAttention {
   Value keySize, valueSize; // index
+  /// Whether queries and keys begin at multiples of 16 bytes and have a multiple of four elements.
+  bool fourAtOnce = false;
   transept::EmptyRow emptyRow = transept::EmptyRow::Uniform;
   Value query;                            // pointer to keySize floats
   Value keys;                             // index: how many there are

@@ -3,6 +3,7 @@
 
 #include "codegen/vulkan/Shader.h"
 #include "codegen/vulkan/ToSpirv.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -48,6 +49,12 @@ void Shader::forGroupItem(Value limit, llvm::function_ref<void(Value)> body) {
 void Shader::forShare(Value from, Value to, llvm::function_ref<void(Value)> body) {
   e.forLoop(e.add(from, local), to, groupSize, body);
 }
+
+Value Shader::loadFour(Value pointer) { return e.b.create<LLVM::LoadOp>(e.loc, four(), pointer, /*alignment=*/16); }
+Value Shader::component(Value four, int64_t i) {
+  return e.b.create<vector::ExtractOp>(e.loc, four, ArrayRef<int64_t>{i});
+}
+Value Shader::splat(Value scalar) { return e.b.create<vector::BroadcastOp>(e.loc, four(), scalar); }
 
 Value Shader::sharedArray(Type element, int64_t count) {
   Value size = e.b.create<LLVM::ConstantOp>(e.loc, e.b.getI64Type(), e.b.getI64IntegerAttr(count));

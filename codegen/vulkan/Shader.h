@@ -28,6 +28,12 @@ public:
   /// Positions from + local, from + local + groupSize, … below `to`.
   void forShare(Value from, Value to, llvm::function_ref<void(Value position)> body);
 
+  /// Four f32 at a multiple of 16 bytes, a component of them, and a scalar four times.
+  VectorType four() { return VectorType::get({4}, e.f32()); }
+  Value loadFour(Value pointer);
+  Value component(Value four, int64_t i);
+  Value splat(Value scalar);
+
   /// An array that the invocations of a workgroup share.
   Value sharedArray(Type element, int64_t count);
   /// All invocations come here before one goes on; what they wrote, to shared arrays and to buffers, is seen by all.
