@@ -5,6 +5,7 @@ import os
 import answers
 import families
 import models
+import pronunciation
 from tool import Tool, expect, expect_success
 
 RUNNING = ("generate", "translate", "score", "run")
@@ -45,4 +46,5 @@ def tests(tool, root):
     for module in (models, families, answers):
         for name, function in module.tests(device, root):
             yield f"vulkan {name}", function
+    yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, tmp)
     yield "vulkan dumps", lambda tmp: dumps(tool, root, tmp)
