@@ -193,7 +193,7 @@ def bad_flags(tool, tmp):
     source, _, _ = linear(tmp)
     out = os.path.join(tmp, "out.tsp")
     attempts = [
-        (["--target", "vulkan"], 2, "vulkan"),
+        (["--target", "metal"], 2, "metal"),
         (["--precision", "int4"], 2, "int4"),
         (["--cpu-levels", "avx1024"], 2, "avx1024"),
         (["--stop-after", "fusion"], 2, "fusion"),

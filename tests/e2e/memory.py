@@ -9,6 +9,7 @@ import numpy as np
 import tinyonnx
 from tool import expect, expect_success
 
+MANIFEST = 1 << 19  # what manifest, tokenizer and search of such a small model take beside the plan
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -20,7 +21,7 @@ def bench(tool, artifact, *flags):
 
 
 def check_resident(tool, root, tmp):
-    """Within a tenth, apart from what the program and its libraries take in a process with next to no model."""
+    """Within a tenth and half a megabyte, apart from what the program and its libraries take in a process with next to no model."""
     nothing, artifact = os.path.join(tmp, "linear.tsp"), os.path.join(tmp, "g2p.tsp")
     source = tinyonnx.write(os.path.join(tmp, "linear.onnx"), tinyonnx.linear_model()[0])
     expect_success(tool.compile(source, nothing), "compile")
@@ -31,7 +32,7 @@ def check_resident(tool, root, tmp):
     for batch, beams in (("1", "1"), ("32", "4")):
         planned, resident = bench(tool, artifact, "--batch", batch, "--num-beams", beams)
         what = f"batch {batch}, {beams} beams: {resident - program} bytes resident, {planned} planned"
-        expect(resident - program <= 1.1 * planned, what)
+        expect(resident - program <= 1.1 * planned + MANIFEST, what)
         # What is planned is used: a plan that promises more than it needs would prove nothing.
         expect(resident - program >= 0.5 * planned, what)
 
