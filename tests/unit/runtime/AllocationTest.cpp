@@ -21,6 +21,11 @@ void *counted(size_t bytes) {
 
 void *operator new(size_t bytes) { return counted(bytes); }
 void *operator new[](size_t bytes) { return counted(bytes); }
+// Sanitizers have one of their own, whose memory would come to the operators below.
+void *operator new(size_t bytes, const std::nothrow_t &) noexcept {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes ? bytes : 1);
+}
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete[](void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
