@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import tinyonnx
-from tool import expect, expect_success
+from tool import expect, expect_success, read
 
 MANIFEST = 1 << 19  # what manifest, tokenizer and search of such a small model take beside the plan
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -54,6 +54,39 @@ def check_allocations(tool, root, tmp):
         expect(counts["8"] == counts["40"], f"{beams} beams: allocations by tokens generated: {counts}")
 
 
+# What is known before the first step; nothing else may decide a size in it.
+CALL_SYMBOLS = {"rows", "batch", "source", "capacity", "blocks", "specials", "topk"}
+
+
+def check_step(tool, root, tmp):
+    """In a step no size depends on step state, and a dispatch that writes a cache is an append, which reads none."""
+    dumps = os.path.join(tmp, "dumps")
+    source = os.path.join(root, "tests/models/marian-tiny")
+    expect_success(tool.run("transept", "compile", source, "--stop-after", "plan", "--dump-ir", dumps, "-q"), "compile")
+    text = read(os.path.join(dumps, "07-plan.mlir")).decode()
+
+    def body(kind, name):
+        start = text.index(f"{kind} @{name} ")
+        return text[start : text.index("\n  }", start)]
+
+    step = body("kernel.program", "step")
+    symbols = set(re.findall(r'"(\w+)"', re.search(r"symbols \[([^]]*)\]", step).group(1)))
+    expect(symbols <= CALL_SYMBOLS, f"sizes depend on {sorted(symbols - CALL_SYMBOLS)}")
+    cache = re.search(r'(%\d+) = kernel.buffer "state" "cache.self"', step).group(1)
+    uses = []
+    for kernel, buffers in re.findall(r"kernel.dispatch @(\S+?)\(([^)]*)\)", step):
+        if cache not in buffers.split(", "):
+            continue
+        function = body("kernel.func", kernel)
+        uses += re.findall(r"^    kernel\.(\w+)", function, re.MULTILINE)
+        if uses[-1] != "cache_append":
+            written = re.search(r" outs\(([^)]*)\)", function).group(1).split(", ")
+            expect(f"%arg{buffers.split(', ').index(cache)}" not in written, f"{kernel} writes the cache")
+    layers = len(uses) // 2
+    expect(layers > 0 and uses == ["cache_append", "attend_cache"] * layers, f"the cache is used by {uses}")
+
+
 def tests(tool, root):
+    yield "step and caches", lambda tmp: check_step(tool, root, tmp)
     yield "allocations", lambda tmp: check_allocations(tool, root, tmp)
     yield "resident memory", lambda tmp: check_resident(tool, root, tmp)
