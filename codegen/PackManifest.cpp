@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/Pack.h"
+#include "ir/Guard.h"
 #include "ir/HostTensor.h"
 #include "ir/NarrowTypes.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -17,6 +18,7 @@ using mlir::transept::DimKind;
 using mlir::transept::dimSymbol;
 using mlir::transept::ExitInternal;
 using mlir::transept::Failure;
+using mlir::transept::GuardRelation;
 using mlir::transept::HostTensor;
 using mlir::transept::narrowFormat;
 using mlir::transept::NarrowFormat;
@@ -339,21 +341,31 @@ void ManifestBuilder::addDispatch(program::Entry &entry, DispatchOp op, ArrayRef
         expr(dimSymbol(module.getContext(), symbol), symbols, "a size of kernel " + callee.getSymName());
 }
 
+static program::Guard::Relation relationOf(GuardRelation relation) {
+  switch (relation) {
+  case GuardRelation::Equal:
+    return program::Guard::EQ;
+  case GuardRelation::LessOrEqual:
+    return program::Guard::LE;
+  case GuardRelation::GreaterOrEqual:
+    return program::Guard::GE;
+  case GuardRelation::NotEqual:
+    return program::Guard::NE;
+  }
+  llvm_unreachable("a relation that is none");
+}
+
 void ManifestBuilder::addGuard(program::Entry &entry, DictionaryAttr guard, ArrayRef<StringRef> symbols) {
   std::string owner = "a guard of entry '" + entry.name() + "'";
-  auto left = guard.getAs<DimAttr>("lhs"), right = guard.getAs<DimAttr>("rhs");
-  if (!left || !right)
-    return fail(owner + " lacks a side");
+  std::optional<mlir::transept::Guard> parsed = mlir::transept::parseGuard(guard);
+  if (!parsed)
+    return fail(owner + " is malformed");
   program::Guard *message = entry.add_guards();
-  *message->mutable_left() = expr(left, symbols, owner);
-  *message->mutable_right() = expr(right, symbols, owner);
-  message->set_message(text(guard, "message").str());
+  *message->mutable_left() = expr(parsed->lhs, symbols, owner);
+  *message->mutable_right() = expr(parsed->rhs, symbols, owner);
+  message->set_message(parsed->message);
   message->set_segment(number(guard, "segment"));
-  message->set_relation(llvm::StringSwitch<program::Guard::Relation>(text(guard, "relation"))
-                            .Case("le", program::Guard::LE)
-                            .Case("ge", program::Guard::GE)
-                            .Case("ne", program::Guard::NE)
-                            .Default(program::Guard::EQ));
+  message->set_relation(relationOf(parsed->relation));
 }
 
 void ManifestBuilder::addEntry(ProgramOp op) {

@@ -3,10 +3,10 @@
 
 #include "ir/Interpreter.h"
 #include "ir/Evaluate.h"
+#include "ir/Guard.h"
 #include "ir/InferSupport.h"
 #include "ir/InterpreterSession.h"
 #include "mlir/IR/AttrTypeSubElements.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -33,7 +33,7 @@ public:
 
 private:
   std::optional<Failure> bindInput(BlockArgument argument, StringRef name, const HostTensor &input);
-  /// The relations a function, or a branch, relies on: `transept.guards` of `holder`.
+  /// The relations a function, or a branch, relies on: the guards of `holder`.
   std::optional<Failure> checkGuards(Operation *holder);
   std::optional<Failure> runOp(Operation *op);
   std::optional<Failure> runIf(IfOp op);
@@ -162,26 +162,14 @@ void Interpreter::guard(Operation *op, DimAttr lhs, GuardRelation relation, DimA
 }
 
 std::optional<Failure> Interpreter::checkGuards(Operation *holder) {
-  auto guards = holder->getAttrOfType<ArrayAttr>("transept.guards");
+  auto guards = holder->getAttrOfType<ArrayAttr>(guardsAttrName);
   for (Attribute entry : guards ? guards.getValue() : ArrayRef<Attribute>()) {
-    auto dictionary = dyn_cast<DictionaryAttr>(entry);
-    auto lhs = dictionary ? dictionary.getAs<DimAttr>("lhs") : DimAttr();
-    auto rhs = dictionary ? dictionary.getAs<DimAttr>("rhs") : DimAttr();
-    auto name = dictionary ? dictionary.getAs<StringAttr>("relation") : StringAttr();
-    auto message = dictionary ? dictionary.getAs<StringAttr>("message") : StringAttr();
-    std::optional<GuardRelation> relation;
-    if (name)
-      relation = llvm::StringSwitch<std::optional<GuardRelation>>(name.getValue())
-                     .Case("eq", GuardRelation::Equal)
-                     .Case("le", GuardRelation::LessOrEqual)
-                     .Case("ge", GuardRelation::GreaterOrEqual)
-                     .Case("ne", GuardRelation::NotEqual)
-                     .Default(std::nullopt);
-    if (!lhs || !rhs || !message || !relation)
+    std::optional<Guard> relied = parseGuard(entry);
+    if (!relied)
       return Failure{ExitInvalidModel, "a guard is malformed", {}};
     // Sizes that only the data says have no value yet; the ops that depend on them check themselves.
-    if (evaluate(lhs, symbols) && evaluate(rhs, symbols))
-      guard(holder, lhs, *relation, rhs, message);
+    if (evaluate(relied->lhs, symbols) && evaluate(relied->rhs, symbols))
+      guard(holder, relied->lhs, relied->relation, relied->rhs, relied->message);
     if (!guardMessage.empty())
       return Failure{ExitInputs, guardMessage, {}};
   }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/Form.h"
+#include "ir/Guard.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/FormFusion.h"
@@ -77,7 +78,7 @@ static FailureOr<kernel::EntryOp> makeEntry(func::FuncOp function) {
       return failure();
     outputShapes.push_back(*dims);
   }
-  auto guards = function->getAttrOfType<ArrayAttr>("transept.guards");
+  auto guards = function->getAttrOfType<ArrayAttr>(guardsAttrName);
   auto entry = builder.create<kernel::EntryOp>(
       function.getLoc(), function.getName(), builder.getStrArrayAttr(inputNames), builder.getArrayAttr(inputShapes),
       builder.getArrayAttr(defaults), builder.getStrArrayAttr(outputNames), builder.getArrayAttr(outputShapes),

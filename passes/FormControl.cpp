@@ -4,6 +4,7 @@
 // An entry stays a list of kernels: labels, jumps and variables say in which order they run. What is set to a variable
 // is copied behind the label that sets up its memory, so nothing that a variable is set to may live in it.
 
+#include "ir/Guard.h"
 #include "mlir/IR/Builders.h"
 #include "passes/FormOps.h"
 #include "passes/PlanEntry.h"
@@ -82,7 +83,7 @@ void ControlFlow::label(StringRef part, ArrayRef<DimAttr> to, ArrayRef<DimAttr> 
 
 LogicalResult ControlFlow::formBlock(Block &block) {
   SmallVector<Attribute> waiting;
-  if (auto guards = block.getTerminator()->getAttrOfType<ArrayAttr>("transept.guards"))
+  if (auto guards = block.getTerminator()->getAttrOfType<ArrayAttr>(guardsAttrName))
     llvm::append_range(waiting, guards);
   llvm::StringSet<> unknown;
   for (Operation &inner : block)

@@ -5,6 +5,7 @@
 // Both branches are computed and the condition selects, element by element. Indices out of range count in the branch
 // that is taken only.
 
+#include "ir/Guard.h"
 #include "passes/FormFusion.h"
 #include "passes/FormOps.h"
 
@@ -60,7 +61,7 @@ static bool isSelectable(IfOp op) {
     for (auto [result, yielded] : llvm::zip(op.getResults(), yield->getOperands()))
       if (graphDims(result) != graphDims(yielded))
         return false;
-    auto relies = yield->getAttrOfType<ArrayAttr>("transept.guards");
+    auto relies = yield->getAttrOfType<ArrayAttr>(guardsAttrName);
     if ((relies && !relies.empty()) ||
         llvm::any_of(branch->front(), [](Operation &inner) { return isa<IfOp, LoopOp, ReadSizesOp>(inner); }))
       return false;

@@ -5,13 +5,13 @@
 // became known (ops that take a shape or amounts become resolved, known values become constants or symbolic sizes),
 // normalise, delete what is dead.
 //
-// Attributes: `transept.guards` on a function, or on the yield of a branch, holds the relations its ops rely on:
-// dictionaries {lhs, relation ("eq", "le", "ge", "ne"), rhs, message}. `transept.symbols` on an op names the run-time
-// symbols it introduces.
+// Attributes: `transept.guards` on a function, or on the yield of a branch, holds the relations its ops rely on
+// (ir/Guard.h). `transept.symbols` on an op names the run-time symbols it introduces.
 
 #ifndef TRANSEPT_PASSES_SHAPES_H
 #define TRANSEPT_PASSES_SHAPES_H
 
+#include "ir/Guard.h"
 #include "ir/InferSupport.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/PatternMatch.h"
@@ -20,15 +20,7 @@
 
 namespace mlir::transept {
 
-constexpr StringLiteral guardsAttrName = "transept.guards";
 constexpr StringLiteral symbolsAttrName = "transept.symbols";
-
-struct Guard {
-  DimAttr lhs;
-  GuardRelation relation;
-  DimAttr rhs;
-  std::string message;
-};
 
 /// Facts of all values of a function, forward from its arguments.
 class ShapePropagation : public InferContext {
@@ -80,9 +72,6 @@ unsigned countShapeOps(ModuleOp module);
 /// Replaces a symbol in all types and attributes of a function. Fails (with an error) where a size would get negative.
 /// The shapes pass must run afterwards.
 LogicalResult substituteSymbol(func::FuncOp function, StringRef symbol, DimAttr replacement);
-
-ArrayAttr guardsToAttr(MLIRContext *context, ArrayRef<Guard> guards);
-SmallVector<Guard> guardsFromAttr(ArrayAttr attr);
 
 } // namespace mlir::transept
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/driver/PhaseChecks.h"
+#include "ir/Guard.h"
 #include "ir/Kernel.h"
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -28,6 +29,30 @@ static LogicalResult forEachType(ModuleOp module, llvm::function_ref<LogicalResu
           if (failed(check(op, type)))
             return WalkResult::interrupt();
     return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult mlir::transept::checkGuards(ModuleOp module) {
+  WalkResult result = module.walk<WalkOrder::PreOrder>([](Operation *op) {
+    SmallVector<Attribute> guards;
+    auto add = [&](Attribute list) {
+      if (auto array = dyn_cast_or_null<ArrayAttr>(list))
+        llvm::append_range(guards, array);
+      else if (list)
+        guards.push_back(list);
+    };
+    add(op->getDiscardableAttr(guardsAttrName));
+    if (auto entry = dyn_cast<kernel::EntryOp>(op))
+      add(entry.getGuards());
+    else if (auto program = dyn_cast<kernel::ProgramOp>(op))
+      add(program.getGuards());
+    else if (auto guard = dyn_cast<kernel::GuardOp>(op))
+      add(guard.getRelation());
+    if (llvm::all_of(guards, [](Attribute guard) { return parseGuard(guard).has_value(); }))
+      return WalkResult::advance();
+    op->emitError("'") << op->getName() << "' has a malformed guard";
+    return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
 }
@@ -108,10 +133,8 @@ static LogicalResult checkProgram(kernel::ProgramOp program) {
     if (!isSegment(segment.getNext()) || !isSegment(segment.getOtherwise()))
       return segment.emitError("'") << segment->getName() << "' is followed by no segment";
   for (Attribute guard : program.getGuards()) {
-    auto sides = dyn_cast<DictionaryAttr>(guard);
-    if (!sides || !sides.getAs<DimAttr>("lhs") || !sides.getAs<DimAttr>("rhs"))
-      return program.emitError("'") << program.getSymName() << "' has a malformed guard";
-    if (failed(check(program, sides.getAs<DimAttr>("lhs"))) || failed(check(program, sides.getAs<DimAttr>("rhs"))))
+    std::optional<Guard> relied = parseGuard(guard); // checkGuards has seen it
+    if (failed(check(program, relied->lhs)) || failed(check(program, relied->rhs)))
       return failure();
   }
   for (auto buffer : program.getOps<kernel::BufferOp>()) {

@@ -10,6 +10,8 @@
 
 namespace mlir::transept {
 
+/// Guards are what ir/Guard.h says, wherever they are.
+LogicalResult checkGuards(ModuleOp module);
 /// Every result has a rank and a size expression per axis.
 LogicalResult checkShapes(ModuleOp module);
 /// That, and the report of attention sites is there.

@@ -156,7 +156,8 @@ LogicalResult mlir::transept::verifyPhase(ModuleOp module, const Phase &phase) {
     op->emitError("'") << op->getName() << "' is not allowed after phase '" << phase.name << "'";
     return WalkResult::interrupt();
   });
-  return success(!result.wasInterrupted() && (!phase.check || succeeded(phase.check(module))));
+  return success(!result.wasInterrupted() && succeeded(checkGuards(module)) &&
+                 (!phase.check || succeeded(phase.check(module))));
 }
 
 std::optional<Failure> mlir::transept::checkPhase(ModuleOp module, const Phase &phase) {

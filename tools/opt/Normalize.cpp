@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "tools/opt/Normalize.h"
+#include "ir/Guard.h"
 #include "ir/Kernel.h"
 #include "ir/Transept.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -60,7 +61,7 @@ void removeNames(Operation *root) {
     for (NamedAttribute attribute : llvm::to_vector(op->getDiscardableAttrs())) {
       Attribute rest = withoutNames(attribute.getName(), attribute.getValue());
       // Guards are a set.
-      if (auto list = dyn_cast_or_null<ArrayAttr>(rest); list && attribute.getName() == "transept.guards") {
+      if (auto list = dyn_cast_or_null<ArrayAttr>(rest); list && attribute.getName() == guardsAttrName) {
         SmallVector<Attribute> sorted(list.begin(), list.end());
         llvm::sort(sorted, [](Attribute lhs, Attribute rhs) { return textOf(lhs) < textOf(rhs); });
         sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());

@@ -1,4 +1,4 @@
-//===- ShapesGuards.cpp - guards as attributes; replacing symbols ----------------------------------------------===//
+//===- ShapesSubstitute.cpp - replacing symbols -----------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -6,34 +6,6 @@
 
 using namespace mlir;
 using namespace mlir::transept;
-
-static constexpr StringLiteral relationNames[] = {"eq", "le", "ge", "ne"};
-
-ArrayAttr transept::guardsToAttr(MLIRContext *context, ArrayRef<Guard> guards) {
-  Builder builder(context);
-  SmallVector<Attribute> list;
-  for (const Guard &guard : guards)
-    list.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("lhs", guard.lhs), builder.getNamedAttr("rhs", guard.rhs),
-         builder.getNamedAttr("relation", builder.getStringAttr(relationNames[static_cast<unsigned>(guard.relation)])),
-         builder.getNamedAttr("message", builder.getStringAttr(guard.message))}));
-  return builder.getArrayAttr(list);
-}
-
-SmallVector<Guard> transept::guardsFromAttr(ArrayAttr attr) {
-  SmallVector<Guard> guards;
-  for (Attribute entry : attr ? attr.getValue() : ArrayRef<Attribute>()) {
-    auto dictionary = dyn_cast<DictionaryAttr>(entry);
-    if (!dictionary)
-      continue;
-    auto lhs = dictionary.getAs<DimAttr>("lhs"), rhs = dictionary.getAs<DimAttr>("rhs");
-    auto relation = dictionary.getAs<StringAttr>("relation"), message = dictionary.getAs<StringAttr>("message");
-    const StringLiteral *known = relation ? llvm::find(relationNames, relation.getValue()) : std::end(relationNames);
-    if (lhs && rhs && message && known != std::end(relationNames))
-      guards.push_back({lhs, static_cast<GuardRelation>(known - relationNames), rhs, message.str()});
-  }
-  return guards;
-}
 
 LogicalResult transept::substituteSymbol(func::FuncOp function, StringRef symbol, DimAttr replacement) {
   bool negative = false;
