@@ -11,6 +11,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <new>
@@ -160,6 +161,8 @@ int compileAndReport(const Flags &flags, Activity &activity) {
     std::fputs((reportAsText(report) + summary(report) + "\n").c_str(), stdout);
   else if (!flags.quiet && !failure)
     std::fputs((summary(report) + "\n").c_str(), stdout);
+  if (!failure && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+    failure = Failure{ExitFile, "cannot write to standard output", {}};
   return failure ? fail(*failure) : ExitOk;
 }
 
@@ -211,6 +214,7 @@ int runTool(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   try {
+    llvm::sys::Process::FixupStandardFileDescriptors(); // else a file of ours could become a closed one of these
     return runTool(argc, argv);
   } catch (const std::exception &error) {
     return fail({ExitInternal, std::string("internal error: ") + error.what(), {}});
