@@ -27,6 +27,10 @@ struct Machine {
   /// Vectors of 16 f32 that fit into the registers, and the most rows of a register tile of a matrix product; 0 where
   /// code computes one element at a time.
   int64_t registers, tileRows;
+  /// Bits of a vector register.
+  int64_t vectorBits = 0;
+  /// Sums of products of two bf16, and of four 8-bit integers, are one instruction.
+  bool dotBf16 = false, dotInt8 = false;
 
   bool hasVectors() const { return registers > 0; }
 };
@@ -39,9 +43,14 @@ struct CpuLevel {
   llvm::StringLiteral features;
   /// As in Machine.
   bool fusedMultiplyAdd, roundInstruction, halfConversion;
-  int64_t registers, tileRows;
+  int64_t registers, tileRows, vectorBits;
+  bool dotBf16 = false, dotInt8 = false;
+  /// Only artifacts of this precision have it; empty: all.
+  llvm::StringLiteral precision = "";
 
-  Machine machine() const { return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows}; }
+  Machine machine() const {
+    return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows, vectorBits, dotBf16, dotInt8};
+  }
 };
 
 /// All levels, best first.

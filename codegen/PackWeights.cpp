@@ -28,29 +28,38 @@ struct Matrix {
   int64_t k, n;
   bool transposed; // stored [N, K]
   unsigned width;  // bytes per element
+  int64_t group;   // elements of adjacent k that lie side by side
   int64_t panels() const { return llvm::divideCeil(n, panelColumns); }
-  uint64_t packedBytes() const { return panels() * k * panelColumns * width; }
+  uint64_t panelBytes() const { return llvm::divideCeil(k, group) * group * panelColumns * width; }
+  uint64_t packedBytes() const { return panels() * panelBytes(); }
 };
 
 Matrix matrixOf(const WeightStore::Weight &weight, bool transposed) {
   ArrayRef<int64_t> shape = weight.type.getShape();
-  return {weight.bytes.data(), shape[transposed], shape[!transposed], transposed,
-          byteWidth(weight.type.getElementType())};
+  return {weight.bytes.data(),
+          shape[transposed],
+          shape[!transposed],
+          transposed,
+          byteWidth(weight.type.getElementType()),
+          panelGroup(weight.type.getElementType())};
 }
 
-/// Columns of panel `panel`, [K][64], zero where the matrix has no more columns.
+/// Columns of panel `panel`, [ceil(K / g)][64][g], zero where the matrix has no more columns or rows.
 void packPanel(const Matrix &matrix, int64_t panel, std::vector<char> &out) {
   const unsigned width = matrix.width;
-  out.assign(matrix.k * panelColumns * width, 0);
+  const int64_t group = matrix.group;
+  out.assign(matrix.panelBytes(), 0);
   int64_t first = panel * panelColumns, columns = std::min(panelColumns, matrix.n - first);
   for (int64_t k = 0; k < matrix.k; ++k) {
-    char *row = out.data() + k * panelColumns * width;
-    if (!matrix.transposed) {
+    char *row = out.data() + (k / group * panelColumns * group + k % group) * width;
+    if (!matrix.transposed && group == 1) {
       std::memcpy(row, matrix.data + (k * matrix.n + first) * width, columns * width);
       continue;
     }
-    for (int64_t column = 0; column < columns; ++column)
-      std::memcpy(row + column * width, matrix.data + ((first + column) * matrix.k + k) * width, width);
+    for (int64_t column = 0; column < columns; ++column) {
+      int64_t at = matrix.transposed ? (first + column) * matrix.k + k : k * matrix.n + first + column;
+      std::memcpy(row + column * group * width, matrix.data + at * width, width);
+    }
   }
 }
 

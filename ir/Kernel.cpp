@@ -30,6 +30,20 @@ void KernelDialect::initialize() {
       >();
 }
 
+int64_t kernel::panelGroup(Type element) {
+  constexpr unsigned bits = 32;
+  unsigned width = element.getIntOrFloatBitWidth();
+  return width < bits ? bits / width : 1;
+}
+
+RankedTensorType kernel::panelType(Type element, int64_t panels, int64_t k) {
+  int64_t group = panelGroup(element);
+  SmallVector<int64_t> shape = {panels, (k + group - 1) / group, panelColumns};
+  if (group > 1)
+    shape.push_back(group);
+  return RankedTensorType::get(shape, element);
+}
+
 Type kernel::elementTypeOf(Type type) {
   if (auto buffer = dyn_cast<BufferType>(type))
     return buffer.getElementType();

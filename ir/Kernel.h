@@ -35,6 +35,11 @@ constexpr int64_t cacheBlockPositions = 16;
 /// Logical lanes of every vector loop and row reduction: the same on all levels, so that bits agree.
 constexpr int64_t lanes = 16;
 
+/// Elements of adjacent k that lie side by side in a panel: as many as fill 4 bytes.
+int64_t panelGroup(Type element);
+/// The type of matrices of K = `k` in panels: [panels, K, 64], resp. [panels, ceil(K / g), 64, g] for narrow elements.
+RankedTensorType panelType(Type element, int64_t panels, int64_t k);
+
 /// The element type of a tensor or buffer.
 Type elementTypeOf(Type tensorOrBuffer);
 

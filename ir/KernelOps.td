@@ -88,10 +88,16 @@ def Kernel_ContractOp : Kernel_KernelOp<"contract"> {
     inputs: x [rows, k], the packed matrix (kernel.constant with layout panels), then what the epilogues read.
     The matrix has one part of `parts[i]` columns per output, each padded to whole panels of 64. Output i is [rows, parts[i]].
     Epilogue i has the arguments row (index), column within the part (index), the accumulated value (f32), then one per input
-    from the third on; it yields the value to store. Sums run over k in ascending order as one chain of fused
-    multiply-adds, for every row tile and level.
+    from the third on; it yields the value to store. What a product is follows from the matrix' elements:
+    f32: sums run over k in ascending order as one chain of fused multiply-adds, for every row tile and level.
+    bf16: x is rounded to bf16 (nearest, ties to even). Sums run over pairs of k as one chain, in f32: two fused multiply-adds each,
+      or where a level has it one instruction for both, whose bits are its own.
+    ui8 (offset 128): with `quantised` each row of x is scaled by 127 / its largest magnitude and rounded to integers (nearest, ties to
+      even); the accumulated value is the exact sum of integer products times the row's scale, in f32, with the same bits on every
+      level. k is at most 131,072. Without `quantised`, x stays f32, and sums are those of f32.
+    The scale of each of the matrix' columns is the epilogue's business.
   }];
-  let arguments = !con(base, (ins Transept_DimAttr:$rows, I64Attr:$k, DenseI64ArrayAttr:$parts));
+  let arguments = !con(base, (ins Transept_DimAttr:$rows, I64Attr:$k, DenseI64ArrayAttr:$parts, UnitAttr:$quantised));
   let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
   let assemblyFormat = "`rows` $rows `k` $k `parts` $parts `shapes` $shapes" # operandsFormat # "attr-dict-with-keyword $epilogues" # typesFormat;
 }
@@ -245,7 +251,8 @@ def Kernel_ConstantOp : Kernel_Op<"constant", [Pure]> {
   let summary = "Constant data by WeightStore keys";
   let description = [{
     layout "rows": one key, as it is. layout "panels": the keys are matrices [K, N] ([N, K] where `transposed`), one per part, packed as
-    [parts' panels][K][64], each part padded with zero columns to whole panels. Equal constants are stored once.
+    [parts' panels][ceil(K / g)][64][g], where the g elements of adjacent k fill 4 bytes (f32: no axis for g = 1); each part is
+    padded with zeros to whole panels and groups. Equal constants are stored once.
   }];
   let arguments = (ins StrArrayAttr:$keys, DenseBoolArrayAttr:$transposed, StrAttr:$layout);
   let results = (outs AnyTensor:$result);

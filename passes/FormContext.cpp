@@ -231,11 +231,10 @@ Value FormContext::weight(StringRef key, RankedTensorType type) {
   });
 }
 
-Value FormContext::panels(ArrayRef<std::string> keys, ArrayRef<bool> transposed, int64_t k, int64_t panelCount) {
+Value FormContext::panels(ArrayRef<std::string> keys, ArrayRef<bool> transposed, RankedTensorType type) {
   SmallVector<StringRef> names(keys.begin(), keys.end());
   Attribute parts = builder.getStrArrayAttr(names), flags = builder.getDenseBoolArrayAttr(transposed);
   return atTop(builder.getArrayAttr({parts, flags}), [&](OpBuilder &b) {
-    auto type = RankedTensorType::get({panelCount, k, kernel::panelColumns}, b.getF32Type());
     return b.create<kernel::ConstantOp>(entry.getLoc(), type, mlir::cast<ArrayAttr>(parts),
                                         mlir::cast<DenseBoolArrayAttr>(flags), b.getStringAttr("panels"));
   });

@@ -81,7 +81,7 @@ public:
 
   /// A weight as it is ("rows"), or several matrices in panels. Made at the top of the entry, each once.
   Value weight(StringRef key, RankedTensorType type);
-  Value panels(ArrayRef<std::string> keys, ArrayRef<bool> transposed, int64_t k, int64_t panelCount);
+  Value panels(ArrayRef<std::string> keys, ArrayRef<bool> transposed, RankedTensorType type);
   /// A name for a label, variable or arena, new in this entry.
   std::string fresh(StringRef hint) { return (hint + "." + Twine(names[hint]++)).str(); }
   Value state(StringRef name, ArrayRef<DimAttr> dims, Type elementType);

@@ -100,7 +100,10 @@ LogicalResult transept::form(FormContext &f, ConvOp op) {
     return op.emitOpError() << "has strides, pads or dilations of another number than its spatial axes";
   SmallVector<DimAttr> result = graphDims(op);
   Value bias = op.getBias() ? f.tensor(op.getBias()) : Value();
-  if (std::optional<WeightMatrix> matrix = op.getGroup() == 1 ? flattenedWeight(op.getWeight()) : std::nullopt)
+  std::optional<WeightMatrix> matrix = packedMatrix(op);
+  if (matrix && failed(addNarrow(op, *matrix)))
+    return failure();
+  if (matrix)
     f.define(op, formByContraction(f, conv, *matrix, bias, result));
   else
     f.define(op, formByLoops(f, conv, f.tensor(op.getWeight()), bias, result));

@@ -33,6 +33,13 @@ kernel::ConstantOp matrixOf(kernel::ContractOp contract) {
   return contract.getInputs()[1].getDefiningOp<kernel::ConstantOp>();
 }
 
+/// Whether both multiply in the same way: merged, they are one kernel with one packed matrix.
+bool haveSameProducts(kernel::ContractOp lhs, kernel::ContractOp rhs) {
+  kernel::ConstantOp left = matrixOf(lhs), right = matrixOf(rhs);
+  return left && right && lhs.getQuantised() == rhs.getQuantised() &&
+         kernel::elementTypeOf(left.getType()) == kernel::elementTypeOf(right.getType());
+}
+
 /// A state takes the result of the contraction's first part.
 bool isExported(kernel::ContractOp contract) {
   SmallVector<Value> pending = {contract->getResult(0)};
@@ -64,7 +71,7 @@ SmallVector<kernel::ContractOp> companionsOf(kernel::ContractOp leader) {
     bool sameRows = rootOf(other.getInputs()[0]) == rootOf(x) && shapeOf(other.getInputs()[0]) == shapeOf(x);
     bool movable =
         llvm::all_of(other.getInputs().drop_front(2), [&](Value input) { return canBeBefore(input, leader); });
-    if (sameRows && movable && matrixOf(other) && (isNear || isExported(other)))
+    if (sameRows && movable && haveSameProducts(leader, other) && (isNear || isExported(other)))
       companions.push_back(other);
     else
       isNear = false;
@@ -109,8 +116,7 @@ void merge(ArrayRef<kernel::ContractOp> members) {
       extra.insert(input);
     }
   }
-  auto matrixType =
-      RankedTensorType::get({panels, static_cast<int64_t>(leader.getK()), kernel::panelColumns}, builder.getF32Type());
+  auto matrixType = kernel::panelType(kernel::elementTypeOf(matrixOf(leader).getType()), panels, leader.getK());
   Value matrix =
       builder.create<kernel::ConstantOp>(leader.getLoc(), matrixType, builder.getArrayAttr(keys),
                                          builder.getDenseBoolArrayAttr(transposed), builder.getStringAttr("panels"));
@@ -123,7 +129,7 @@ void merge(ArrayRef<kernel::ContractOp> members) {
   auto merged =
       builder.create<kernel::ContractOp>(FusedLoc::get(builder.getContext(), locations), types, inputs, ValueRange{},
                                          Value(), builder.getArrayAttr(shapes), leader.getRowsAttr(), leader.getKAttr(),
-                                         builder.getDenseI64ArrayAttr(parts), parts.size());
+                                         builder.getDenseI64ArrayAttr(parts), leader.getQuantisedAttr(), parts.size());
   unsigned part = 0;
   for (kernel::ContractOp member : members)
     for (auto [epilogue, result] : llvm::zip(member.getEpilogues(), member->getResults())) {

@@ -88,11 +88,22 @@ struct WeightMatrix {
   bool transposed = false; // stored [N, K]
   int64_t k() const { return type.getDimSize(transposed ? 1 : 0); }
   int64_t n() const { return type.getDimSize(transposed ? 0 : 1); }
+  /// The same matrix in bf16 or 8-bit integers, where a product takes that: key, element type, key of the factors of
+  /// its columns, and whether the other factor is rounded to integers, too.
+  std::string narrowKey, scalesKey;
+  Type narrowType;
+  bool quantised = false;
 };
 /// Null where the operand is no constant f32 matrix.
 std::optional<WeightMatrix> weightMatrix(Value graphValue);
 /// The same for a weight [N, ...], as the transposed matrix whose K runs over all further axes.
 std::optional<WeightMatrix> flattenedWeight(Value graphValue);
+/// The operand of a product that is packed into panels if it is constant; null for other ops.
+Value packedOperand(Operation *op);
+/// The matrix that an op packs; null where it packs none.
+std::optional<WeightMatrix> packedMatrix(Operation *op);
+/// Adds what the attribute of passes/Quantise.h says. Fails, with an error, where it does not fit the matrix.
+LogicalResult addNarrow(Operation *op, WeightMatrix &matrix);
 /// input [..., K] times the matrix, plus bias [N] (a kernel tensor) or null. Result [..., N].
 Value formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias);
 

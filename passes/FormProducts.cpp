@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/FormOps.h"
+#include "passes/Quantise.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -46,23 +47,72 @@ std::optional<WeightMatrix> transept::flattenedWeight(Value graphValue) {
   return matrix;
 }
 
+Value transept::packedOperand(Operation *op) {
+  if (auto linear = dyn_cast<LinearOp>(op))
+    return linear.getWeight();
+  if (auto product = dyn_cast<MatMulOp>(op))
+    return product.getRhs();
+  auto conv = dyn_cast<ConvOp>(op);
+  return conv && conv.getGroup() == 1 ? conv.getWeight() : Value();
+}
+
+std::optional<WeightMatrix> transept::packedMatrix(Operation *op) {
+  Value operand = packedOperand(op);
+  if (!operand || !graphElementType(op->getResult(0)).isF32())
+    return std::nullopt;
+  std::optional<WeightMatrix> matrix = isa<ConvOp>(op) ? flattenedWeight(operand) : weightMatrix(operand);
+  if (auto linear = dyn_cast<LinearOp>(op); linear && matrix)
+    matrix->transposed ^= linear.getTransposed();
+  return matrix;
+}
+
+LogicalResult transept::addNarrow(Operation *op, WeightMatrix &matrix) {
+  auto narrow = op->getAttrOfType<DictionaryAttr>(narrowAttrName);
+  if (!narrow)
+    return success();
+  WeightStore &store = WeightStore::of(op->getContext());
+  auto contentOf = [&](StringRef name, std::string &key) {
+    auto attribute = narrow.getAs<StringAttr>(name);
+    key = attribute ? attribute.str() : "";
+    return store.lookup(key).type;
+  };
+  RankedTensorType weight = contentOf("weight", matrix.narrowKey), scales = contentOf("scales", matrix.scalesKey);
+  auto activations = narrow.getAs<StringAttr>("activations");
+  matrix.quantised = activations && activations.getValue() == "int8";
+  matrix.narrowType = weight ? weight.getElementType() : Type();
+  bool isInteger = matrix.narrowType && matrix.narrowType.isUnsignedInteger(8);
+  bool hasScales = scales && scales.getElementType().isF32() && scales.getShape() == ArrayRef(matrix.n());
+  bool fits = weight && weight.getShape() == matrix.type.getShape() &&
+              (isInteger ? hasScales : matrix.narrowType.isBF16() && !scales && !matrix.quantised);
+  return fits ? success() : op->emitOpError() << "has an attribute '" << narrowAttrName << "' that does not fit";
+}
+
 Value transept::formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias) {
   SmallVector<DimAttr> dims(shapeOf(input).getDims());
   Value x = f.viewAsRows(loc, input);
   DimAttr rows = shapeOf(x).getDims().front(), n = f.constant(matrix.n());
   int64_t panelCount = llvm::divideCeil(matrix.n(), kernel::panelColumns);
-  SmallVector<Value> inputs = {x, f.panels({matrix.key}, {matrix.transposed}, matrix.k(), panelCount)};
+  Type element = matrix.narrowType ? matrix.narrowType : matrix.type.getElementType();
+  SmallVector<Value> inputs = {x, f.panels({matrix.narrowType ? matrix.narrowKey : matrix.key}, {matrix.transposed},
+                                           kernel::panelType(element, panelCount, matrix.k()))};
+  Value scales;
+  if (!matrix.scalesKey.empty())
+    scales =
+        inputs.emplace_back(f.weight(matrix.scalesKey, RankedTensorType::get({matrix.n()}, f.builder.getF32Type())));
   if (bias)
     inputs.push_back(bias);
   SmallVector<DimAttr> result = {rows, n};
   Type f32 = f.builder.getF32Type();
   auto op = f.builder.create<kernel::ContractOp>(
       loc, TypeRange{plainType(result, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(result)), rows,
-      f.builder.getI64IntegerAttr(matrix.k()), f.builder.getDenseI64ArrayAttr({matrix.n()}), 1);
+      f.builder.getI64IntegerAttr(matrix.k()), f.builder.getDenseI64ArrayAttr({matrix.n()}),
+      matrix.quantised ? f.builder.getUnitAttr() : UnitAttr(), 1);
   Block *block = f.builder.createBlock(&op.getEpilogues().front());
   block->addArguments({f.builder.getIndexType(), f.builder.getIndexType(), f32}, {loc, loc, loc});
   Value value = block->getArgument(2);
   Body b(loc, f.builder);
+  if (scales)
+    value = b.mul(value, b.load(block->addArgument(scales.getType(), loc), {block->getArgument(1)}));
   if (bias)
     value = b.add(value, b.load(block->addArgument(bias.getType(), loc), {block->getArgument(1)}));
   b.create<kernel::YieldOp>(value);
@@ -103,10 +153,11 @@ static Value formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, bo
 }
 
 LogicalResult transept::form(FormContext &f, LinearOp op) {
-  std::optional<WeightMatrix> matrix = weightMatrix(op.getWeight());
+  std::optional<WeightMatrix> matrix = packedMatrix(op);
   Value bias = op.getBias() ? f.tensor(op.getBias()) : Value();
-  if (matrix && graphElementType(op).isF32()) {
-    matrix->transposed ^= op.getTransposed();
+  if (matrix) {
+    if (failed(addNarrow(op, *matrix)))
+      return failure();
     f.define(op, formContract(f, op.getLoc(), f.tensor(op.getInput()), *matrix, bias));
     return success();
   }
@@ -124,10 +175,11 @@ LogicalResult transept::form(FormContext &f, LinearOp op) {
 
 LogicalResult transept::form(FormContext &f, MatMulOp op) {
   Value lhs = f.tensor(op.getLhs());
-  std::optional<WeightMatrix> matrix = weightMatrix(op.getRhs());
-  bool isContract = matrix && graphElementType(op).isF32();
-  f.define(op, isContract ? formContract(f, op.getLoc(), lhs, *matrix, Value())
-                          : formProduct(f, op, lhs, f.tensor(op.getRhs()), /*transposed=*/false));
+  std::optional<WeightMatrix> matrix = packedMatrix(op);
+  if (matrix && failed(addNarrow(op, *matrix)))
+    return failure();
+  f.define(op, matrix ? formContract(f, op.getLoc(), lhs, *matrix, Value())
+                      : formProduct(f, op, lhs, f.tensor(op.getRhs()), /*transposed=*/false));
   return success();
 }
 

@@ -83,13 +83,19 @@ std::vector<std::string> cpuFeatures() { return {}; }
 #endif
 
 const std::vector<std::string> &cpuLevels() {
-  static const std::vector<std::string> levels = {"avx512", "avx2", "x86-64"};
+  static const std::vector<std::string> levels = {"avx512bf16", "avx512vnni", "avx512", "avx2", "x86-64"};
   return levels;
 }
 
 std::vector<std::string> levelFeatures(std::string_view level) {
+  std::vector<std::string> avx512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2",
+                                     "fma",     "f16c",     "bmi",      "bmi2",     "popcnt"};
   if (level == "avx512")
-    return {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma", "f16c", "bmi", "bmi2", "popcnt"};
+    return avx512;
+  if (level == "avx512vnni" || level == "avx512bf16") {
+    avx512.emplace_back(level);
+    return avx512;
+  }
   if (level == "avx2")
     return {"avx2", "fma", "f16c", "bmi", "bmi2", "popcnt"};
   return {};

@@ -11,7 +11,7 @@ namespace transept {
 /// Usable instruction sets by their LLVM names ("avx2", "fma", "avx512f" …), from cpuid and XCR0.
 std::vector<std::string> cpuFeatures();
 
-/// Levels of generated code, best first: "avx512", "avx2", "x86-64".
+/// Levels of generated code, best first: "avx512bf16", "avx512vnni", "avx512", "avx2", "x86-64".
 const std::vector<std::string> &cpuLevels();
 
 /// The features of a level that the manifest need not repeat; empty for the baseline.

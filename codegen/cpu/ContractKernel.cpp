@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An item is one panel of 64 columns for up to 96 rows. The panel is read once per tile of rows, from the second level
-// cache; x is read as it lies. Sums of a tile go through a small buffer to the epilogue, which is emitted once per
-// part.
+// cache. Sums of a tile go through a small buffer to the epilogue, which is emitted once per part. f32 rows of x are
+// read as they lie. Those that are rounded first go to scratch memory: items are ordered such that a call converts its
+// rows once, whatever the number of panels; every thread does that for itself, which costs less than waiting for
+// another one.
 
 #include "codegen/cpu/Kernels.h"
+#include "codegen/cpu/NarrowTile.h"
 #include "codegen/cpu/Schedule.h"
 #include "codegen/cpu/Tile.h"
 #include "codegen/emit/Body.h"
@@ -25,6 +28,15 @@ public:
     if (op.getEpilogues().size() != op.getParts().size() || op.getOutputs().size() != op.getParts().size() ||
         op.getInputs().size() < 2)
       return op.emitOpError("needs one epilogue and one output per part, and two inputs");
+    FailureOr<ProductKind> kind = productKindOf(op);
+    if (failed(kind))
+      return failure();
+    return *kind == ProductKind::Float ? emitFloat() : emitNarrow(*kind);
+  }
+
+private:
+  /// Items of a panel follow each other.
+  LogicalResult emitFloat() {
     LogicalResult result = success();
     DimAttr chunkCount = chunksOf(op.getRows(), contractRows);
     Value chunks = e.dim(chunkCount), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
@@ -49,7 +61,71 @@ public:
     return result;
   }
 
-private:
+  /// Items of the same rows follow each other.
+  LogicalResult emitNarrow(ProductKind kind) {
+    LogicalResult result = success();
+    int64_t panelCount = 0;
+    for (int64_t columns : op.getParts())
+      panelCount += (columns + panelColumns - 1) / panelColumns;
+    Value panels = e.index(panelCount), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
+    const int64_t depth = op.getK();
+    NarrowProduct product;
+    product.kind = kind;
+    product.depth = depth;
+    product.sums = e.scratch;
+    product.xStride = e.index(kind == ProductKind::Int8Weights ? depth : narrowStride(depth));
+    Type words = e.b.getI32Type();
+    auto group = panelGroup(elementTypeOf(op.getInputs()[1].getType()));
+    Value panelWords = e.index((depth + group - 1) / group * panelColumns);
+    auto chunkOf = [&](ValueRange first) {
+      Value chunk = e.div(first[0], panels), from = e.mul(chunk, e.index(contractRows));
+      Value count = e.minimum(e.sub(rows, from), e.index(contractRows)), firstItem = e.mul(chunk, panels);
+      Value next = e.minimum(e.end, e.add(firstItem, panels));
+      convertRows(kind, from, count);
+      e.forLoop(first[0], next, 1, [&](Value item) {
+        Value panel = e.sub(item, firstItem);
+        product.panel = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, panelWords), words);
+        auto tile = [&](Value row, int64_t height) {
+          product.x = narrowRow(kind, from, row);
+          product.scales = e.pointer(scratchAt(contractScales), row, e.f32());
+          product.corrections = e.pointer(scratchAt(contractCorrections), row, words);
+          emitNarrowRows(e, product, height);
+        };
+        forRowTiles(e, count, tile, [&](Value row, Value height) {
+          result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
+        });
+      });
+      return Emitter::Carried{next};
+    };
+    e.whileLoop({e.begin}, [&](ValueRange item) { return e.less(item[0], e.end); }, chunkOf);
+    return result;
+  }
+
+  Value scratchAt(int64_t bytes) { return e.pointer(e.scratch, bytes, e.b.getI8Type()); }
+
+  /// Row `row` of the chunk that begins at `from`, as the product reads it.
+  Value narrowRow(ProductKind kind, Value from, Value row) {
+    const int64_t depth = op.getK();
+    if (kind == ProductKind::Int8Weights)
+      return e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), e.index(depth)), e.f32());
+    return e.pointer(scratchAt(contractNarrowRows), e.mul(row, e.index(narrowStride(depth))),
+                     kind == ProductKind::Bf16 ? e.b.getI16Type() : e.b.getI8Type());
+  }
+
+  void convertRows(ProductKind kind, Value from, Value count) {
+    const int64_t depth = op.getK();
+    if (kind == ProductKind::Int8Weights)
+      return;
+    e.forLoop(e.index(0), count, 1, [&](Value row) {
+      Value x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), e.index(depth)), e.f32());
+      Value target = narrowRow(kind, from, row);
+      if (kind == ProductKind::Bf16)
+        return emitBf16Row(e, x, depth, target);
+      emitInt8Row(e, x, depth, target, e.pointer(scratchAt(contractScales), row, e.f32()),
+                  e.pointer(scratchAt(contractCorrections), row, e.b.getI32Type()));
+    });
+  }
+
   LogicalResult emitEpilogues(Value panel, Value row, Value height) {
     LogicalResult result = success();
     int64_t first = 0;

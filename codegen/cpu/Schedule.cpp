@@ -3,6 +3,7 @@
 
 #include "codegen/cpu/Schedule.h"
 #include "codegen/Codegen.h"
+#include "codegen/cpu/NarrowTile.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -45,9 +46,15 @@ Work workOf(ContractOp op) {
   int64_t panels = 0;
   for (int64_t columns : op.getParts())
     panels += (columns + panelColumns - 1) / panelColumns;
-  // One tile of accumulators on its way to the epilogue.
-  return {dimMul(dimConstant(context, panels), chunksOf(op.getRows(), contractRows)),
-          dimConstant(context, 6 * panelColumns * 4)};
+  DimAttr items = dimMul(dimConstant(context, panels), chunksOf(op.getRows(), contractRows));
+  FailureOr<ProductKind> kind = productKindOf(op);
+  if (failed(kind))
+    return {};
+  if (*kind != ProductKind::Bf16 && *kind != ProductKind::Int8)
+    return {items, dimConstant(context, contractScales)};
+  int64_t rowBytes = narrowStride(op.getK()) * (*kind == ProductKind::Bf16 ? 2 : 1);
+  DimAttr rows = dimMin(op.getRows(), dimConstant(context, contractRows));
+  return {items, dimAdd(dimConstant(context, contractNarrowRows), dimMul(rows, dimConstant(context, rowBytes)))};
 }
 
 Work workOf(RowsOp op) { return {op.getRows(), dimConstant(op.getContext(), 0)}; }

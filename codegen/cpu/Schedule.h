@@ -11,6 +11,11 @@ namespace mlir::kernel::cpu {
 /// Rows of a contraction that one item computes with one panel: whole tiles of 6, and little enough that threads share
 /// long inputs.
 constexpr int64_t contractRows = 96;
+/// Scratch of a contraction, in bytes: sums of a tile of 6 rows on their way to the epilogue; with narrow weights also
+/// scales and corrections of the item's rows, then the rows themselves.
+constexpr int64_t contractScales = 6 * panelColumns * 4;
+constexpr int64_t contractCorrections = contractScales + contractRows * 4;
+constexpr int64_t contractNarrowRows = contractCorrections + contractRows * 4;
 /// Query rows of one attention item, and keys of one block of the online softmax.
 constexpr int64_t attendRows = 32;
 constexpr int64_t attendKeys = 64;

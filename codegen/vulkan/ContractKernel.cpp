@@ -161,4 +161,8 @@ private:
 
 } // namespace
 
-LogicalResult vulkan::emitContract(Shader &shader, ContractOp op) { return ContractEmitter(shader, op).emit(); }
+LogicalResult vulkan::emitContract(Shader &shader, ContractOp op) {
+  if (op.getInputs().size() > 1 && !elementTypeOf(op.getInputs()[1].getType()).isF32())
+    return op.emitOpError("has a packed matrix of narrow elements, which shaders do not multiply with");
+  return ContractEmitter(shader, op).emit();
+}

@@ -27,7 +27,8 @@ std::string bestLevel() {
   for (const kernel::CpuLevel &level : kernel::cpuLevels()) {
     SmallVector<StringRef> needed;
     level.features.split(needed, ',', -1, /*KeepEmpty=*/false);
-    if (llvm::all_of(needed, [&](StringRef feature) { return llvm::is_contained(usable, feature); }))
+    if (level.precision.empty() &&
+        llvm::all_of(needed, [&](StringRef feature) { return llvm::is_contained(usable, feature); }))
       return level.name.str();
   }
   return kernel::cpuLevels().back().name.str();

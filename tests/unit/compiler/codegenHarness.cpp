@@ -91,11 +91,12 @@ void Kernels::run(unsigned index, std::vector<void *> buffers, std::vector<int64
     table->kernels[index](&dispatch, items * part / parts, items * (part + 1) / parts, scratch.data());
 }
 
-std::vector<std::string> codegen_test::runnableLevels() {
+std::vector<std::string> codegen_test::runnableLevels(llvm::StringRef precision) {
   std::vector<std::string> names;
   const std::vector<std::string> usable = transept::cpuFeatures();
   for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels())
-    if (llvm::all_of(transept::levelFeatures(level.name),
+    if ((level.precision.empty() || level.precision == precision) &&
+        llvm::all_of(transept::levelFeatures(level.name),
                      [&](const auto &feature) { return llvm::is_contained(usable, feature); }))
       names.push_back(level.name.str());
   return names;

@@ -72,8 +72,8 @@ private:
   const transept_kernel_table *table = nullptr;
 };
 
-/// Names of the levels that this processor can run, best first.
-std::vector<std::string> runnableLevels();
+/// Names of the levels that this processor can run and artifacts of a precision have, best first.
+std::vector<std::string> runnableLevels(llvm::StringRef precision = "fp32");
 /// Those that have fused multiply-adds.
 std::vector<std::string> fusedLevels();
 

@@ -1,0 +1,43 @@
+//===- NarrowTile.h - the inner loop of products with narrow weights ----------------------------------*- C++ -*-===//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+#ifndef TRANSEPT_CODEGEN_CPU_NARROWTILE_H
+#define TRANSEPT_CODEGEN_CPU_NARROWTILE_H
+
+#include "codegen/emit/Emitter.h"
+
+namespace mlir::kernel::cpu {
+
+/// What a contraction multiplies: f32 with f32, bf16 with bf16, integers with integers, or f32 with integers.
+enum class ProductKind { Float, Bf16, Int8, Int8Weights };
+/// Fails, with an error, where the matrix has elements of another type or another shape than a packed one.
+FailureOr<ProductKind> productKindOf(ContractOp op);
+
+/// x [rows, depth] times one panel of narrow weights.
+struct NarrowProduct {
+  ProductKind kind;
+  int64_t depth;
+  /// Rows of bf16 or i8, filled with zeros to whole vectors; for Int8Weights of f32. The stride counts elements.
+  Value x, xStride;
+  Value panel;
+  /// Where the sums go, f32 [rows, 64].
+  Value sums;
+  /// Int8: f32 and i32 per row of x. The integer sum minus `corrections` is multiplied by `scales`.
+  Value scales, corrections;
+};
+
+/// Computes the first `rows` rows of the product in register tiles. Per element one chain over ascending k.
+void emitNarrowRows(emit::Emitter &emitter, const NarrowProduct &product, int64_t rows);
+
+/// Elements of a row of x as emitNarrowRow writes it.
+int64_t narrowStride(int64_t depth);
+/// Bf16: rounds `depth` floats at `x` to bf16 at `target`.
+void emitBf16Row(emit::Emitter &emitter, Value x, int64_t depth, Value target);
+/// Int8: scales the floats to [-127, 127] and rounds them to i8 at `target`; stores what turns a sum of their products
+/// with weights offset by 128 into the product: its scale and its correction. Rows whose largest magnitude is below
+/// 1e-35 become zeros; one with an infinity or NaN gives infinities or NaN only.
+void emitInt8Row(emit::Emitter &emitter, Value x, int64_t depth, Value target, Value scale, Value correction);
+
+} // namespace mlir::kernel::cpu
+
+#endif // TRANSEPT_CODEGEN_CPU_NARROWTILE_H
