@@ -14,7 +14,7 @@
 namespace transept {
 
 struct ModelOptions {
-  std::string cpu;         // level to use ("avx512", "avx2", "x86-64"); empty: the best this processor can run
+  std::string cpu;         // level to use ("avx512", "avx2" …); empty: the best this processor can run
   bool mapWeights = false; // share the file's pages instead of owning a copy; the file must not be changed in place
   int threads = 0;         // that read and hash the weights; 0: as many as the affinity mask allows
   std::string device;      // "cpu", "vulkan:N"; empty: the processor where the artifact has code for it, else vulkan:0

@@ -94,6 +94,8 @@ private:
         if (std::isnan(score) && request.status.ok())
           request.status = notFinite(i);
         request.tokenScores.push_back(score);
+        if (request.onLogits)
+          request.onLogits(row, vocabulary);
       }
     }
     return Status::success();

@@ -10,6 +10,8 @@ struct ScoreRequest : Request {
   std::vector<int64_t> target;     // without the decoder prompt
   std::vector<double> tokenScores; // log-probability of each target token, in answers
   Alignment alignment;             // where asked for
+  /// Called with the logits of each target token's position in order, where the entry for teacher forcing makes them.
+  std::function<void(const float *logits, int64_t vocabulary)> onLogits;
 };
 
 /// {"text" | "input_ids" | "inputs", "target" | "target_ids", optionally "id" and settings}. Target ids may begin with

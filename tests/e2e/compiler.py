@@ -56,10 +56,10 @@ def same_bytes(tool, source, tmp):
     expect(read(outputs[0]) == read(outputs[1]), "the artifacts differ")
 
 
-def resume(tool, source, tmp):
+def resume(tool, source, tmp, *flags):
     """Going on from each dump gives the same bytes."""
     whole, dumps = os.path.join(tmp, "whole.tsp"), os.path.join(tmp, "dumps")
-    expect_success(tool.compile(source, whole, "--dump-ir", dumps), "compile")
+    expect_success(tool.compile(source, whole, "--dump-ir", dumps, *flags), "compile")
     names = sorted(name for name in os.listdir(dumps) if name.endswith(".mlir"))
     expect(names and [name[:2] for name in names] == [f"{i:02}" for i in range(1, len(names) + 1)], f"dumps are {names}")
     for name in names:
@@ -194,6 +194,7 @@ def bad_flags(tool, tmp):
     out = os.path.join(tmp, "out.tsp")
     attempts = [
         (["--target", "metal"], 2, "metal"),
+        (["--target", "vulkan", "--precision", "int8"], 2, "int8"),
         (["--precision", "int4"], 2, "int4"),
         (["--cpu-levels", "avx1024"], 2, "avx1024"),
         (["--stop-after", "fusion"], 2, "fusion"),
@@ -320,6 +321,7 @@ def tests(tool, root):
         yield f"resume, {name}", lambda tmp, source=source: resume(tool, source, tmp)
         yield f"dump passes, {name}", lambda tmp, source=source: dump_passes(tool, source, tmp)
         yield f"opt equals compile, {name}", lambda tmp, source=source: opt_equals_compile(tool, source, tmp)
+    yield "resume, int8", lambda tmp: resume(tool, marian, tmp, "--precision", "int8", "--keep-fp32", "*fc1*")
     yield "resume, linear", lambda tmp: resume(tool, linear(tmp)[0], tmp)
     yield "one normal form", lambda tmp: one_normal_form(tool, root, tmp)
     yield "report", lambda tmp: report(tool, marian, tmp)

@@ -20,6 +20,7 @@ import lines
 import memory
 import models
 import paper
+import precisions
 import pronunciation
 import texts
 import traces
@@ -54,7 +55,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, pronunciation, texts, memory, traces, vulkan)
+        for module in (compiler, lines, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan)
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

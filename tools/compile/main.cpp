@@ -6,6 +6,7 @@
 #include "onnx/common/version.h"
 #include "runtime/AtomicFile.h"
 #include "tools/compile/Supervise.h"
+#include "tools/driver/Accuracy.h"
 #include "tools/driver/Compile.h"
 #include "transept/version.h"
 #include "llvm/Config/llvm-config.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/Process.h"
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <fstream>
 #include <new>
 #include <unistd.h>
 
@@ -34,7 +36,8 @@ Exit codes: 0 ok, 2 usage, 3 model invalid, 4 unsupported, 5 over a limit, 6 fil
 
 struct Flags {
   CompileOptions compile;
-  std::string report, levels;
+  std::string report, levels, accuracy;
+  std::optional<double> maxLoss;
   bool asGraph = false, asExport = false, json = false, quiet = false, verbose = false;
   bool printPhases = false, printOperators = false;
 };
@@ -56,9 +59,22 @@ void defineFlags(CLI::App &app, Flags &flags) {
       ->type_name("OUT.tsp");
   app.add_option("--target", options.target.target, "What the code runs on: cpu (default), vulkan, or cpu,vulkan")
       ->type_name("NAME");
-  app.add_option("--precision", options.target.precision, "Of weights and activations: fp32")->type_name("NAME");
-  app.add_option("--cpu-levels", flags.levels, "Instruction sets to compile for: avx512,avx2,x86-64; default: all")
+  app.add_option("--precision", options.target.precision, "Of products: fp32, bf16, int8 or int8-weights")
+      ->type_name("NAME");
+  app.add_option("--keep-fp32", options.target.keepFp32,
+                 "Products that stay in fp32: a glob over nodes and weights; again")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--cpu-levels", flags.levels,
+                 "Instruction sets to compile for: avx512,avx2,x86-64; in bf16 also avx512bf16, in int8 avx512vnni; "
+                 "default: all")
       ->type_name("NAME,...");
+  app.add_option("--accuracy", flags.accuracy,
+                 "Compare with fp32 on the requests or texts of FILE, or on 'bundled' sentences")
+      ->type_name("FILE");
+  app.add_option("--max-loss", flags.maxLoss, "Refuse a mean divergence from fp32 above X nats per token")
+      ->type_name("X");
   app.add_flag("--as-export", flags.asExport, "Treat one .onnx file as an export, to generate with");
   app.add_flag("--as-graph", flags.asGraph, "Treat the source as one graph, whatever it looks like");
   app.add_option("--report", flags.report, "Write what was found and decided as JSON")->type_name("FILE.json");
@@ -124,7 +140,53 @@ std::string summary(const CompileReport &report) {
                                   : "stopped after " + report.seconds.back().first;
   if (report.fusion && report.fusion->sites > 0)
     line += llvm::formatv(", {0} of {1} attention sites fused", report.fusion->fused, report.fusion->sites).str();
-  return line + llvm::formatv(", {0:f1} s", total).str();
+  line += llvm::formatv(", {0:f1} s", total).str();
+  return report.accuracy ? line + "\naccuracy: " + accuracyAsText(*report.accuracy) : line;
+}
+
+std::optional<Failure> copyFile(const std::string &from, const std::string &to) {
+  std::ifstream source(from, std::ios::binary);
+  auto file = ::transept::AtomicFile::create(to);
+  ::transept::Status status = file.status();
+  std::vector<char> piece(1 << 22);
+  for (uint64_t offset = 0; status.ok() && source; offset += source.gcount())
+    if (source.read(piece.data(), piece.size()); source.gcount() > 0)
+      status = file->write(offset, piece.data(), source.gcount());
+  if (status.ok() && !source.eof())
+    return Failure{ExitFile, "cannot read " + printable(from), {}};
+  if (status.ok())
+    status = file->commit();
+  return status.ok() ? std::nullopt : std::optional(Failure{status.exitCode(), status.message(), {}});
+}
+
+/// Compiles twice into the process's own directory, measures, and lets the artifact out if it is good enough.
+std::optional<Failure> compileMeasured(const Flags &flags, const Progress &progress, CompileReport &report) {
+  const char *directory = std::getenv("TMPDIR");
+  const std::string stem = directory ? directory : ".";
+  CompileOptions candidate = flags.compile, reference = flags.compile;
+  candidate.output = stem + "/candidate.tsp";
+  reference.output = stem + "/fp32.tsp";
+  reference.dumpDirectory.clear();
+  reference.target = defaultTarget();
+  CompileReport ignored;
+  if (std::optional<Failure> failure = compile(candidate, progress, report))
+    return failure;
+  report.output = flags.compile.output;
+  if (std::optional<Failure> failure = compile(reference, progress, ignored))
+    return failure;
+  Outcome<AccuracyReport> accuracy = measureAccuracy(reference.output, candidate.output, flags.accuracy);
+  if (!accuracy)
+    return std::move(accuracy.failure());
+  report.accuracy = *accuracy;
+  // NaN is above every bound.
+  if (flags.maxLoss && !(accuracy->meanDivergence <= *flags.maxLoss))
+    return Failure{ExitLimit,
+                   llvm::formatv("precision {0} diverges from fp32 by {1} nats per token, more than --max-loss {2}; "
+                                 "try --keep-fp32, or another precision",
+                                 flags.compile.target.precision, accuracy->meanDivergence, *flags.maxLoss)
+                       .str(),
+                   {accuracyAsText(*accuracy)}};
+  return copyFile(candidate.output, flags.compile.output);
 }
 
 /// What the child does.
@@ -140,13 +202,14 @@ int compileAndReport(const Flags &flags, Activity &activity) {
   });
   ProgressLine line(!flags.quiet);
   CompileReport report;
-  std::optional<Failure> failure = compile(
-      flags.compile,
-      [&](const Phase &phase) {
-        activity.set("phase '" + phase.name.str() + "'");
-        line.show(phase);
-      },
-      report);
+  auto progress = [&](const Phase &phase) {
+    activity.set("phase '" + phase.name.str() + "'");
+    line.show(phase);
+  };
+  std::optional<Failure> failure =
+      flags.accuracy.empty() ? compile(flags.compile, progress, report) : compileMeasured(flags, progress, report);
+  if (failure)
+    report.failure = failure;
   line.clear();
   std::string json = reportAsJson(report);
   if (!flags.report.empty())
@@ -190,6 +253,12 @@ int runTool(int argc, char **argv) {
   CompileOptions &options = flags.compile;
   if (flags.asGraph && flags.asExport)
     return fail({ExitUsage, "--as-graph and --as-export exclude each other", {}});
+  const bool writes = options.stopAfter.empty() || findPhase(options.stopAfter) == &phases().back();
+  if (!flags.accuracy.empty() && (options.target.precision == "fp32" || !options.startFrom.empty() || !writes))
+    return fail(
+        {ExitUsage, "--accuracy compares an artifact of another precision, compiled from a model, with fp32", {}});
+  if (flags.maxLoss && flags.accuracy.empty())
+    return fail({ExitUsage, "--max-loss needs --accuracy", {}});
   options.kind = flags.asGraph    ? CompileOptions::AsGraph
                  : flags.asExport ? CompileOptions::AsExport
                                   : CompileOptions::ByPath;
@@ -198,7 +267,7 @@ int runTool(int argc, char **argv) {
     std::tie(level, rest) = rest.split(',');
     options.target.cpuLevels.push_back(level.trim().str());
   }
-  for (const char *flag : {"--target", "--precision", "--cpu-levels"})
+  for (const char *flag : {"--target", "--precision", "--keep-fp32", "--cpu-levels"})
     options.targetGiven |= app.count(flag) > 0;
   if (std::optional<Failure> failure = completeOptions(options))
     return fail(*failure);

@@ -1,9 +1,10 @@
 //===- CompileOptions.cpp - what a user asks of the compiler --------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "codegen/Codegen.h"
+#include "passes/Quantise.h"
 #include "runtime/AtomicFile.h"
 #include "tools/driver/Compile.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -44,19 +45,21 @@ static std::optional<Failure> checkTargetNames(TargetOptions &target) {
 static std::optional<Failure> checkTarget(TargetOptions &target) {
   if (std::optional<Failure> failure = checkTargetNames(target))
     return failure;
-  if (target.precision != "fp32")
-    return usage("precision " + quoted(target.precision) + " is not implemented; there is: fp32");
+  if (!llvm::is_contained(precisionNames, target.precision))
+    return usage("there is no precision " + quoted(target.precision) +
+                 "; there are: " + llvm::join(ArrayRef(precisionNames), ", "));
+  if (!target.keepFp32.empty() && target.precision == precisionNames[0])
+    return usage("--keep-fp32 says what stays in fp32, where everything does");
+  if (target.hasVulkan() && target.precision != precisionNames[0])
+    return usage("precision " + quoted(target.precision) + " is implemented for the target cpu only");
+  TargetOptions all = defaultTarget(target.precision);
   llvm::StringSet<> wanted;
   for (const std::string &name : target.cpuLevels) {
-    if (!kernel::findCpuLevel(name)) {
-      std::string names;
-      for (const kernel::CpuLevel &level : kernel::cpuLevels())
-        names += (names.empty() ? "" : ", ") + level.name.str();
-      return usage("there is no CPU level " + quoted(name) + "; there are: " + names);
-    }
+    if (!llvm::is_contained(all.cpuLevels, name))
+      return usage("there is no CPU level " + quoted(name) + " for " + target.precision +
+                   "; there are: " + llvm::join(all.cpuLevels, ", "));
     wanted.insert(name);
   }
-  TargetOptions all = defaultTarget();
   if (!target.hasCpu())
     return std::nullopt;
   if (wanted.empty())

@@ -113,9 +113,24 @@ std::optional<Failure> mlir::transept::loadWeights(ModuleOp module, const std::s
 DictionaryAttr mlir::transept::optionsToAttr(MLIRContext *context, const TargetOptions &options) {
   Builder builder(context);
   SmallVector<StringRef> levels(options.cpuLevels.begin(), options.cpuLevels.end());
-  return builder.getDictionaryAttr({builder.getNamedAttr("cpu_levels", builder.getStrArrayAttr(levels)),
-                                    builder.getNamedAttr("precision", builder.getStringAttr(options.precision)),
-                                    builder.getNamedAttr("target", builder.getStringAttr(options.target))});
+  SmallVector<NamedAttribute> entries = {builder.getNamedAttr("cpu_levels", builder.getStrArrayAttr(levels)),
+                                         builder.getNamedAttr("precision", builder.getStringAttr(options.precision)),
+                                         builder.getNamedAttr("target", builder.getStringAttr(options.target))};
+  SmallVector<StringRef> kept(options.keepFp32.begin(), options.keepFp32.end());
+  if (!kept.empty())
+    entries.push_back(builder.getNamedAttr("keep_fp32", builder.getStrArrayAttr(kept)));
+  return builder.getDictionaryAttr(entries);
+}
+
+/// Appends the strings of an array; false where it is none.
+static bool appendStrings(ArrayAttr array, std::vector<std::string> &strings) {
+  for (Attribute element : array) {
+    auto text = dyn_cast<StringAttr>(element);
+    if (!text)
+      return false;
+    strings.push_back(text.str());
+  }
+  return true;
 }
 
 std::optional<TargetOptions> mlir::transept::optionsFromAttr(DictionaryAttr attr) {
@@ -123,13 +138,10 @@ std::optional<TargetOptions> mlir::transept::optionsFromAttr(DictionaryAttr attr
   auto levels = attr.getAs<ArrayAttr>("cpu_levels");
   if (!target || !precision || !levels)
     return std::nullopt;
-  TargetOptions options{target.str(), precision.str(), {}};
-  for (Attribute level : levels) {
-    auto name = dyn_cast<StringAttr>(level);
-    if (!name)
-      return std::nullopt;
-    options.cpuLevels.push_back(name.str());
-  }
+  TargetOptions options{target.str(), precision.str(), {}, {}};
+  auto kept = attr.getAs<ArrayAttr>("keep_fp32");
+  if (!appendStrings(levels, options.cpuLevels) || (kept && !appendStrings(kept, options.keepFp32)))
+    return std::nullopt;
   return options;
 }
 

@@ -56,6 +56,8 @@ std::set<std::string> referencedWeights(ModuleOp module);
 /// What a dump says it is compiled for; nothing where it says something else.
 std::optional<TargetOptions> optionsFromAttr(DictionaryAttr attr);
 DictionaryAttr optionsToAttr(MLIRContext *context, const TargetOptions &options);
+/// Null where the attribute is none that optionsToAttr makes.
+std::optional<TargetOptions> optionsFromAttr(DictionaryAttr attr);
 
 /// Puts the uses of every value into the order that parsing the module's text gives them, so that later phases do the
 /// same work on a parsed dump.

@@ -16,6 +16,7 @@
 #include "passes/Fuse.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
+#include "passes/Quantise.h"
 #include "passes/ReadSizes.h"
 #include "passes/Stage.h"
 #include "tools/driver/DiagnosticLog.h"
@@ -58,6 +59,10 @@ void addStage(PassList &list, const TargetOptions &options) {
   addFold(list, options);
 }
 
+void addQuantise(PassList &list, const TargetOptions &options) {
+  list.push_back(createQuantisePass({options.precision, options.keepFp32}));
+}
+
 void addForm(PassList &list, const TargetOptions &) {
   list.push_back(createReadSizesPass());
   list.push_back(createFormPass());
@@ -83,6 +88,8 @@ const Phase table[] = {
     {"stage", "Makes one generation program, whatever was exported; a plain graph stays as it is",
      "Caches are appended to and read in place; no function takes or returns them", graphDialects, addStage, checkStage,
      ExitUnsupported},
+    {"quantise", "Decides which products multiply in bf16 or with 8-bit integers; in fp32, none",
+     "Ops whose weights became narrow say so; nothing else changed", graphDialects, addQuantise, checkStage, ExitUsage},
     {"form", "Turns graph ops into kernels, and fuses and groups them",
      "Entries of kernels; sizes are attributes, no longer in types", kernelDialects, addForm, checkForm,
      ExitUnsupported},
@@ -191,10 +198,12 @@ std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<
   return std::nullopt;
 }
 
-TargetOptions mlir::transept::defaultTarget() {
+TargetOptions mlir::transept::defaultTarget(StringRef precision) {
   TargetOptions options;
+  options.precision = precision.str();
   for (const kernel::CpuLevel &level : kernel::cpuLevels())
-    options.cpuLevels.push_back(level.name.str());
+    if (level.precision.empty() || level.precision == precision)
+      options.cpuLevels.push_back(level.name.str());
   return options;
 }
 

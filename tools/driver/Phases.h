@@ -53,8 +53,8 @@ LogicalResult applyPass(ModuleOp module, std::unique_ptr<Pass> pass, bool checke
 std::optional<Failure> runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code,
                                std::vector<std::string> *warnings);
 
-/// All CPU levels, fp32.
-TargetOptions defaultTarget();
+/// A precision with all its CPU levels.
+TargetOptions defaultTarget(StringRef precision = "fp32");
 
 /// The documentation page of the table, in Markdown.
 std::string phasesPage();

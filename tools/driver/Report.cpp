@@ -87,6 +87,7 @@ void mlir::transept::collectFacts(ModuleOp module, CompileReport &report) {
   if (module->hasAttr("transept.fusion"))
     report.fusion = fusionReport(module);
   report.staging = stringsOf(module->getAttr(stagingNotesAttrName));
+  report.quantisation = quantiseReport(module);
   auto facts = module->getAttrOfType<DictionaryAttr>(reportAttrName);
   if (!facts)
     return;
@@ -127,6 +128,31 @@ static json fusionAsJson(const FusionReport &fusion) {
   return {{"sites", fusion.sites}, {"fused", fusion.fused}, {"unfused", unfused}};
 }
 
+static json quantisationAsJson(const QuantiseReport &quantisation) {
+  json kept = json::array();
+  for (const QuantiseReport::Kept &entry : quantisation.kept)
+    kept.push_back({{"node", entry.node}, {"reason", entry.reason}});
+  return {{"weights", quantisation.weights},
+          {"narrow", quantisation.narrow},
+          {"bytes_fp32", quantisation.bytes},
+          {"bytes_narrow", quantisation.narrowBytes},
+          {"also_read", quantisation.alsoRead},
+          {"also_read_bytes", quantisation.alsoReadBytes},
+          {"kept", kept}};
+}
+
+static json accuracyAsJson(const AccuracyReport &accuracy) {
+  return {{"inputs", accuracy.inputs},
+          {"tokens", accuracy.tokens},
+          {"mean_divergence", accuracy.meanDivergence},
+          {"max_divergence", accuracy.maxDivergence},
+          {"rms_error", accuracy.rmsError},
+          {"max_error", accuracy.maxError},
+          {"deviation", accuracy.deviation},
+          {"same_tokens", accuracy.sameTokens},
+          {"same_outputs", accuracy.sameOutputs}};
+}
+
 std::string mlir::transept::reportAsJson(const CompileReport &report) {
   json page = {{"source", report.source}};
   if (!report.output.empty())
@@ -153,6 +179,8 @@ std::string mlir::transept::reportAsJson(const CompileReport &report) {
                        {"bytes_saved", folding.sharedEqualBytes + folding.sharedTransposedBytes}};
   }
   page["staging"] = report.staging;
+  if (!report.quantisation.precision.empty())
+    page["quantisation"] = quantisationAsJson(report.quantisation);
   page["guards"] = report.guards;
   if (!report.kernels.empty()) {
     json kernels = json::object();
@@ -168,6 +196,8 @@ std::string mlir::transept::reportAsJson(const CompileReport &report) {
   if (report.sizes)
     page["artifact"] = {
         {"bytes", report.sizes->artifact}, {"weight_bytes", report.sizes->weights}, {"code_bytes", report.sizes->code}};
+  if (report.accuracy)
+    page["accuracy"] = accuracyAsJson(*report.accuracy);
   if (report.failure)
     page["error"] = {{"exit_code", report.failure->exitCode},
                      {"message", report.failure->message},
@@ -214,6 +244,15 @@ std::string mlir::transept::reportAsText(const CompileReport &report) {
     out << "weights    " << folding.weights << ", " << bytesAsText(folding.weightBytes) << "; "
         << folding.sharedEqual + folding.sharedTransposed << " shared, "
         << bytesAsText(folding.sharedEqualBytes + folding.sharedTransposedBytes) << " saved\n";
+  }
+  if (const QuantiseReport &narrow = report.quantisation; !narrow.precision.empty()) {
+    out << llvm::formatv("precision  {0}: {1} of {2} product weights, {3} instead of {4}\n", narrow.precision,
+                         narrow.narrow, narrow.weights, bytesAsText(narrow.narrowBytes), bytesAsText(narrow.bytes));
+    if (narrow.alsoRead)
+      out << llvm::formatv("  {0} of them are read by other ops, too, and stored in fp32 as well: {1}\n",
+                           narrow.alsoRead, bytesAsText(narrow.alsoReadBytes));
+    for (const QuantiseReport::Kept &entry : narrow.kept)
+      out << "  in fp32: " << entry.node << ": " << entry.reason << "\n";
   }
   for (const EntryKernels &entry : report.kernels) {
     out << llvm::formatv("kernels    {0}: ", entry.entry);

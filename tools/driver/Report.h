@@ -6,6 +6,8 @@
 
 #include "passes/Fold.h"
 #include "passes/Fuse.h"
+#include "passes/Quantise.h"
+#include "tools/driver/Accuracy.h"
 #include "tools/driver/PackArtifact.h"
 #include "tools/driver/Phases.h"
 
@@ -26,10 +28,12 @@ struct CompileReport {
   std::optional<FoldReport> folding;
   std::optional<FusionReport> fusion;
   std::vector<std::string> staging;
+  QuantiseReport quantisation;     ///< without a precision: everything is fp32
   std::vector<std::string> guards; ///< what a call is checked for, as messages
   std::vector<EntryKernels> kernels;
   std::vector<std::pair<std::string, double>> seconds; ///< per phase
   std::optional<PackedSizes> sizes;
+  std::optional<AccuracyReport> accuracy;
   std::optional<Failure> failure;
 };
 

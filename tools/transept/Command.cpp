@@ -25,7 +25,7 @@ void ModelFlags::add(CLI::App &app) {
   app.add_option("--threads", threads, "Threads that compute; 0: as many as this process may use")
       ->check(CLI::Range(0, 1024))
       ->type_name("N");
-  app.add_option("--cpu", model.cpu, "CPU level to use: avx512, avx2 or x86-64; default: the best that runs here")
+  app.add_option("--cpu", model.cpu, "CPU level to use, of those that inspect lists; default: the best that runs here")
       ->type_name("LEVEL");
   app.add_option(
          "--device", model.device,

@@ -93,7 +93,7 @@ typedef void (*transept_log_callback)(void *user, const char *message);
 typedef struct transept_model_options {
   size_t struct_size;
   int32_t threads;     /* that read and verify the file; 0: as many as the process may use */
-  const char *cpu;     /* level to use: "avx512", "avx2", "x86-64"; null: the best that runs here */
+  const char *cpu;     /* level to use: "avx512vnni", "avx512", "avx2" ...; null: the best that runs here */
   int32_t map_weights; /* not 0: share the file's pages; the process may be killed if the file is changed in place */
   transept_log_callback log; /* null: silence */
   void *log_user;
