@@ -63,7 +63,7 @@ class Ours:
         self.name, self.threads = "transept", threads
         batch, beams, source, tokens, _ = row
         tool = args.bin / "transept"
-        self.info = {"version": subprocess.check_output([tool, "--version"], text=True).split()[-1]}
+        self.info = {"version": subprocess.check_output([tool, "--version"], text=True).split()[1]}
         work = ["--batch", batch, "--num-beams", beams, "--source", source, "--tokens", tokens]
         if not tokens:
             work = ["--entry", "encode", "--input", f"input_ids={[[1 + i for i in range(source)]]}",
