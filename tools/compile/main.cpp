@@ -189,13 +189,17 @@ std::optional<Failure> compileMeasured(const Flags &flags, const Progress &progr
   return copyFile(candidate.output, flags.compile.output);
 }
 
+[[noreturn]] void endForMemory() {
+  constexpr char line[] = "transept: error: out of memory\n";
+  (void)!write(STDERR_FILENO, line, sizeof(line) - 1);
+  _exit(ExitMemory);
+}
+
 /// What the child does.
 int compileAndReport(const Flags &flags, Activity &activity) {
-  std::set_new_handler([] {
-    constexpr char line[] = "transept: error: out of memory\n";
-    (void)!write(STDERR_FILENO, line, sizeof(line) - 1);
-    _exit(ExitMemory);
-  });
+  std::set_new_handler(endForMemory);
+  // Of what LLVM takes without new.
+  llvm::install_bad_alloc_error_handler([](void *, const char *, bool) { endForMemory(); });
   llvm::install_fatal_error_handler([](void *, const char *reason, bool) {
     std::fprintf(stderr, "transept: error: internal error: %s\n", printable(reason).c_str());
     _exit(ExitInternal);
