@@ -35,7 +35,9 @@ LogicalResult importFusedMatMul(NodeImport &node) {
     if (node.integer(name, 0))
       return node.unsupported("attribute " + quoted(name) + " of FusedMatMul");
   SmallVector<Value> operands = {node.input(0), node.input(1)};
-  for (auto [operand, name] : llvm::zip(operands, ArrayRef<StringRef>{"transA", "transB"})) {
+  constexpr llvm::StringLiteral names[] = {"transA", "transB"};
+  for (auto [operand, literal] : llvm::zip(operands, names)) {
+    StringRef name = literal;
     if (!node.integer(name, 0))
       continue;
     std::optional<int64_t> rank = node.rank(operand);
