@@ -102,25 +102,20 @@ LogicalResult Body::emitUniform() {
 }
 
 FailureOr<SmallVector<Value>> Body::emitVector(Value position, ArrayRef<Value> vectors) {
-  IRMapping values = uniform;
-  if (inner)
-    values.map(inner, position);
-  for (auto [argument, value] : llvm::zip(vectorArguments, vectors))
-    values.map(argument, value);
-  SmallVector<Value> yielded;
-  if (failed(emitRest(values, /*vector=*/true, yielded)))
-    return failure();
-  return yielded;
+  return emitAt(position, vectors, /*vector=*/true);
+}
+FailureOr<SmallVector<Value>> Body::emitScalar(Value position, ArrayRef<Value> vectors) {
+  return emitAt(position, vectors, /*vector=*/false);
 }
 
-FailureOr<SmallVector<Value>> Body::emitScalar(Value position, ArrayRef<Value> vectors) {
+FailureOr<SmallVector<Value>> Body::emitAt(Value position, ArrayRef<Value> vectors, bool vector) {
   IRMapping values = uniform;
   if (inner)
     values.map(inner, position);
   for (auto [argument, value] : llvm::zip(vectorArguments, vectors))
     values.map(argument, value);
   SmallVector<Value> yielded;
-  if (failed(emitRest(values, /*vector=*/false, yielded)))
+  if (failed(emitRest(values, vector, yielded)))
     return failure();
   return yielded;
 }

@@ -53,6 +53,7 @@ private:
   /// The place of the only index that is not uniform, if the load reads 16 adjacent elements.
   std::optional<unsigned> contiguousIndex(LoadOp op) const;
 
+  FailureOr<SmallVector<Value>> emitAt(Value position, ArrayRef<Value> vectors, bool vector);
   LogicalResult emitRest(IRMapping &values, bool vector, SmallVectorImpl<Value> &yielded);
   LogicalResult emit(Operation &op, IRMapping &values, bool vector);
   LogicalResult emitNested(Operation &op, IRMapping &values);
