@@ -8,13 +8,15 @@ find_package(CLI11 2.1 REQUIRED CONFIG)
 
 # Debian's libsentencepiece exports a protobuf of its own, of another version than the one the runtime uses; `./dev setup`
 # builds one against the system's.
-find_library(TRANSEPT_SENTENCEPIECE NAMES libsentencepiece.a PATHS "${CMAKE_SOURCE_DIR}/.deps/sentencepiece/lib"
-             NO_DEFAULT_PATH)
-if(NOT TRANSEPT_SENTENCEPIECE)
+if(NOT TRANSEPT_SENTENCEPIECE_ROOT)
+  set(TRANSEPT_SENTENCEPIECE_ROOT "${CMAKE_SOURCE_DIR}/.deps/sentencepiece")
+endif()
+set(TRANSEPT_SENTENCEPIECE "${TRANSEPT_SENTENCEPIECE_ROOT}/lib/libsentencepiece.a")
+if(NOT EXISTS "${TRANSEPT_SENTENCEPIECE}")
   message(FATAL_ERROR "SentencePiece is not built yet: run ./dev setup")
 endif()
 add_library(transept_sentencepiece INTERFACE)
-target_include_directories(transept_sentencepiece SYSTEM INTERFACE "${CMAKE_SOURCE_DIR}/.deps/sentencepiece/include")
+target_include_directories(transept_sentencepiece SYSTEM INTERFACE "${TRANSEPT_SENTENCEPIECE_ROOT}/include")
 # It needs protobuf, lite or full: who links it brings one of them, never both.
 target_link_libraries(transept_sentencepiece INTERFACE "${TRANSEPT_SENTENCEPIECE}")
 

@@ -31,6 +31,8 @@ struct Machine {
   int64_t vectorBits = 0;
   /// Sums of products of two bf16, and of four 8-bit integers, are one instruction.
   bool dotBf16 = false, dotInt8 = false;
+  /// Sums of two products of 16-bit integers are one instruction of x86.
+  bool dotInt16 = false;
 
   bool hasVectors() const { return registers > 0; }
 };
@@ -47,13 +49,16 @@ struct CpuLevel {
   bool dotBf16 = false, dotInt8 = false;
   /// Only artifacts of this precision have it; empty: all.
   llvm::StringLiteral precision = "";
+  /// As in a target triple.
+  llvm::StringLiteral architecture = "x86_64";
 
   Machine machine() const {
-    return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows, vectorBits, dotBf16, dotInt8};
+    return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows, vectorBits, dotBf16, dotInt8,
+            /*dotInt16=*/architecture == "x86_64"};
   }
 };
 
-/// All levels, best first.
+/// All levels, of each architecture the best first.
 ArrayRef<CpuLevel> cpuLevels();
 /// Null for an unknown name.
 const CpuLevel *findCpuLevel(StringRef name);

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace transept {
@@ -22,25 +24,16 @@ struct Feature {
 };
 
 constexpr Feature features[] = {
-    {"sse4.2", 1, 0, Register::Ecx, 20, Saved::Always},
-    {"popcnt", 1, 0, Register::Ecx, 23, Saved::Always},
-    {"fma", 1, 0, Register::Ecx, 12, Saved::Avx},
-    {"avx", 1, 0, Register::Ecx, 28, Saved::Avx},
-    {"f16c", 1, 0, Register::Ecx, 29, Saved::Avx},
-    {"bmi", 7, 0, Register::Ebx, 3, Saved::Always},
-    {"avx2", 7, 0, Register::Ebx, 5, Saved::Avx},
-    {"bmi2", 7, 0, Register::Ebx, 8, Saved::Always},
-    {"avx512f", 7, 0, Register::Ebx, 16, Saved::Avx512},
-    {"avx512dq", 7, 0, Register::Ebx, 17, Saved::Avx512},
-    {"avx512cd", 7, 0, Register::Ebx, 28, Saved::Avx512},
-    {"avx512bw", 7, 0, Register::Ebx, 30, Saved::Avx512},
-    {"avx512vl", 7, 0, Register::Ebx, 31, Saved::Avx512},
-    {"avx512vbmi", 7, 0, Register::Ecx, 1, Saved::Avx512},
-    {"avx512vbmi2", 7, 0, Register::Ecx, 6, Saved::Avx512},
-    {"avx512vnni", 7, 0, Register::Ecx, 11, Saved::Avx512},
-    {"avx512bitalg", 7, 0, Register::Ecx, 12, Saved::Avx512},
-    {"avx512fp16", 7, 0, Register::Edx, 23, Saved::Avx512},
-    {"avxvnni", 7, 1, Register::Eax, 4, Saved::Avx},
+    {"sse2", 1, 0, Register::Edx, 26, Saved::Always},       {"sse4.2", 1, 0, Register::Ecx, 20, Saved::Always},
+    {"popcnt", 1, 0, Register::Ecx, 23, Saved::Always},     {"fma", 1, 0, Register::Ecx, 12, Saved::Avx},
+    {"avx", 1, 0, Register::Ecx, 28, Saved::Avx},           {"f16c", 1, 0, Register::Ecx, 29, Saved::Avx},
+    {"bmi", 7, 0, Register::Ebx, 3, Saved::Always},         {"avx2", 7, 0, Register::Ebx, 5, Saved::Avx},
+    {"bmi2", 7, 0, Register::Ebx, 8, Saved::Always},        {"avx512f", 7, 0, Register::Ebx, 16, Saved::Avx512},
+    {"avx512dq", 7, 0, Register::Ebx, 17, Saved::Avx512},   {"avx512cd", 7, 0, Register::Ebx, 28, Saved::Avx512},
+    {"avx512bw", 7, 0, Register::Ebx, 30, Saved::Avx512},   {"avx512vl", 7, 0, Register::Ebx, 31, Saved::Avx512},
+    {"avx512vbmi", 7, 0, Register::Ecx, 1, Saved::Avx512},  {"avx512vbmi2", 7, 0, Register::Ecx, 6, Saved::Avx512},
+    {"avx512vnni", 7, 0, Register::Ecx, 11, Saved::Avx512}, {"avx512bitalg", 7, 0, Register::Ecx, 12, Saved::Avx512},
+    {"avx512fp16", 7, 0, Register::Edx, 23, Saved::Avx512}, {"avxvnni", 7, 1, Register::Eax, 4, Saved::Avx},
     {"avx512bf16", 7, 1, Register::Eax, 5, Saved::Avx512},
 };
 
@@ -76,6 +69,15 @@ std::vector<std::string> cpuFeatures() {
   return found;
 }
 
+#elif defined(__aarch64__)
+
+std::vector<std::string> cpuFeatures() {
+  constexpr unsigned long advancedSimd = 1ul << 1; // HWCAP_ASIMD of the system's interface
+  if (getauxval(AT_HWCAP) & advancedSimd)
+    return {"neon"};
+  return {};
+}
+
 #else
 
 std::vector<std::string> cpuFeatures() { return {}; }
@@ -83,7 +85,7 @@ std::vector<std::string> cpuFeatures() { return {}; }
 #endif
 
 const std::vector<std::string> &cpuLevels() {
-  static const std::vector<std::string> levels = {"avx512bf16", "avx512vnni", "avx512", "avx2", "x86-64"};
+  static const std::vector<std::string> levels = {"avx512bf16", "avx512vnni", "avx512", "avx2", "x86-64", "neon"};
   return levels;
 }
 
@@ -98,6 +100,10 @@ std::vector<std::string> levelFeatures(std::string_view level) {
   }
   if (level == "avx2")
     return {"avx2", "fma", "f16c", "bmi", "bmi2", "popcnt"};
+  if (level == "x86-64")
+    return {"sse2"};
+  if (level == "neon")
+    return {"neon"};
   return {};
 }
 

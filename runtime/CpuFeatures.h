@@ -8,13 +8,15 @@
 
 namespace transept {
 
-/// Usable instruction sets by their LLVM names ("avx2", "fma", "avx512f" …), from cpuid and XCR0.
+/// Usable instruction sets by their LLVM names ("avx2", "fma", "avx512f" …), from cpuid and XCR0, or what the
+/// system says of an Arm processor.
 std::vector<std::string> cpuFeatures();
 
-/// Levels of generated code, best first: "avx512bf16", "avx512vnni", "avx512", "avx2", "x86-64".
+/// Levels of generated code, of each architecture the best first: "avx512bf16", "avx512vnni", "avx512", "avx2",
+/// "x86-64"; "neon".
 const std::vector<std::string> &cpuLevels();
 
-/// The features of a level that the manifest need not repeat; empty for the baseline.
+/// The features of a level that the manifest need not repeat; empty for an unknown level.
 std::vector<std::string> levelFeatures(std::string_view level);
 
 } // namespace transept

@@ -19,18 +19,25 @@
 
 LLD_HAS_DRIVER(elf)
 
-// The public header declares them for all targets that LLVM was built with; only this one is used.
+// The public header declares them for all targets that LLVM was built with; only these are used.
 extern "C" {
 void LLVMInitializeX86TargetInfo();
 void LLVMInitializeX86Target();
 void LLVMInitializeX86TargetMC();
 void LLVMInitializeX86AsmPrinter();
+void LLVMInitializeAArch64TargetInfo();
+void LLVMInitializeAArch64Target();
+void LLVMInitializeAArch64TargetMC();
+void LLVMInitializeAArch64AsmPrinter();
 }
 
 using namespace mlir;
 using namespace mlir::kernel;
 
-static constexpr llvm::StringLiteral triple = "x86_64-unknown-linux-gnu";
+static std::string tripleOf(const CpuLevel &level) { return level.architecture.str() + "-unknown-linux-gnu"; }
+
+/// The processor that has nothing but what the features name.
+static StringRef processorOf(const CpuLevel &level) { return level.architecture == "x86_64" ? "x86-64" : "generic"; }
 
 static std::string featuresOf(const CpuLevel &level) {
   std::string features;
@@ -48,13 +55,18 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(const CpuLevel &level,
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple.str(), error);
+  std::string triple = tripleOf(level);
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, "x86-64", featuresOf(level), llvm::TargetOptions(), llvm::Reloc::PIC_,
-                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+      target->createTargetMachine(triple, processorOf(level), featuresOf(level), llvm::TargetOptions(),
+                                  llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Gives the kernels their attributes and builds the exported table.
@@ -65,7 +77,7 @@ static void finishModule(llvm::Module &module, const CpuLevel &level) {
     if (function.isDeclaration())
       continue;
     function.setLinkage(llvm::GlobalValue::InternalLinkage);
-    function.addFnAttr("target-cpu", "x86-64");
+    function.addFnAttr("target-cpu", processorOf(level));
     if (!features.empty())
       function.addFnAttr("target-features", features);
     // Loops that fill or copy stay loops: there is no library to call.
@@ -115,8 +127,8 @@ static LogicalResult generate(ModuleOp lowered, const CpuLevel &level, llvm::Cod
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(level, error);
   if (!machine)
-    return lowered.emitError("no code generator for ") << triple << ": " << error;
-  module->setTargetTriple(triple);
+    return lowered.emitError("no code generator for ") << tripleOf(level) << ": " << error;
+  module->setTargetTriple(tripleOf(level));
   module->setDataLayout(machine->createDataLayout());
   finishModule(*module, level);
   optimize(*module, *machine);

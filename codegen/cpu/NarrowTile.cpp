@@ -74,6 +74,7 @@ private:
         .getResults();
   }
   Value addPairs(Value sum, Value x, Value w);
+  Value addHalves(Value sum, Value x, Value w);
 
   Emitter &e;
   ProductKind kind;
@@ -125,6 +126,17 @@ SmallVector<Value> GroupProduct::row(Value x, Value index, int64_t count) {
   return {shifted(words, 8, 8, /*isSigned=*/true), shifted(words, 0, 8, /*isSigned=*/true)};
 }
 
+/// sum + the products of pairs of i16, each taken out of its half of a lane.
+Value GroupProduct::addHalves(Value sum, Value x, Value w) {
+  for (int64_t left : {16, 0}) {
+    auto factor = [&](Value pairs) {
+      return shifted(bitcast(pairs, e.b.getI32Type(), lanes), left, 16, /*isSigned=*/true);
+    };
+    sum = e.add(sum, e.mul(factor(x), factor(w)));
+  }
+  return sum;
+}
+
 /// sum + the products of pairs of i16, with the instruction of the level's vectors.
 Value GroupProduct::addPairs(Value sum, Value x, Value w) {
   int64_t pieces = lanes * 32 / e.machine.vectorBits;
@@ -156,7 +168,9 @@ Value GroupProduct::addPairs(Value sum, Value x, Value w) {
 
 Value GroupProduct::add(Value sum, Value x, Value w) {
   if (kind == ProductKind::Int8)
-    return isOneStep() ? call("llvm.x86.avx512.vpdpbusd.512", sumType(), {sum, w, x}) : addPairs(sum, x, w);
+    return isOneStep()          ? call("llvm.x86.avx512.vpdpbusd.512", sumType(), {sum, w, x})
+           : e.machine.dotInt16 ? addPairs(sum, x, w)
+                                : addHalves(sum, x, w);
   if (kind == ProductKind::Bf16 && isOneStep())
     return call("llvm.x86.avx512bf16.dpbf16ps.512", sumType(), {sum, x, w});
   return e.fma(x, w, sum);

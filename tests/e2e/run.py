@@ -15,6 +15,7 @@ import time
 import answers
 import cases
 import compiler
+import emulated
 import families
 import lines
 import memory
@@ -27,6 +28,9 @@ import traces
 import vulkan
 from tool import Failed, Tool
 
+MODULES = (
+    compiler, lines, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan, emulated
+)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -55,7 +59,7 @@ def main():
     words = arguments.only.split(",")
     tests = [
         (name, function)
-        for module in (compiler, lines, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan)
+        for module in MODULES
         for name, function in module.tests(tool, ROOT)
         if any(word in name for word in words)
     ]

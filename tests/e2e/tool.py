@@ -15,9 +15,10 @@ def expect(condition, message):
 
 
 class Tool:
-    """The programs of one build."""
+    """The programs of one build; `emulator` is what runs them, where this machine cannot."""
 
-    def __init__(self, folder=None):
+    def __init__(self, folder=None, emulator=()):
+        self.emulator = emulator
         found = os.path.join(folder, "transept") if folder else shutil.which("transept")
         if not found or not os.path.exists(found):
             raise SystemExit("run.py: no transept; give --bin, or have it on PATH")
@@ -28,7 +29,7 @@ class Tool:
 
     def run(self, program, *arguments, stdin=None, cwd=None, timeout=300, env=None):
         """Runs a program to its end; a timeout counts as exit code 124."""
-        command = [self.path(program), *map(str, arguments)]
+        command = [*self.emulator, self.path(program), *map(str, arguments)]
         try:
             return subprocess.run(
                 command, input=stdin, capture_output=True, text=True, errors="replace", cwd=cwd, timeout=timeout, env=env

@@ -15,7 +15,7 @@ class OnDevice(Tool):
     """Compiles for shaders, and runs on the first device."""
 
     def __init__(self, tool):
-        self.folder = tool.folder
+        super().__init__(tool.folder)
 
     def compile(self, source, output, *arguments, **options):
         return super().compile(source, output, "--target", "vulkan", *arguments, **options)
@@ -46,5 +46,5 @@ def tests(tool, root):
     for module in (models, families, answers):
         for name, function in module.tests(device, root):
             yield f"vulkan {name}", function
-    yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, tmp)
+    yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, pronunciation.compile_model(device, root, tmp))
     yield "vulkan dumps", lambda tmp: dumps(tool, root, tmp)

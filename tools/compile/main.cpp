@@ -68,7 +68,7 @@ void defineFlags(CLI::App &app, Flags &flags) {
       ->take_all();
   app.add_option("--cpu-levels", flags.levels,
                  "Instruction sets to compile for: avx512,avx2,x86-64; in bf16 also avx512bf16, in int8 avx512vnni; "
-                 "default: all")
+                 "default: all of these; for Arm: neon")
       ->type_name("NAME,...");
   app.add_option("--accuracy", flags.accuracy,
                  "Compare with fp32 on the requests or texts of FILE, or on 'bundled' sentences")

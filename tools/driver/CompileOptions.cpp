@@ -52,22 +52,22 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
     return usage("--keep-fp32 says what stays in fp32, where everything does");
   if (target.hasVulkan() && target.precision != precisionNames[0])
     return usage("precision " + quoted(target.precision) + " is implemented for the target cpu only");
-  TargetOptions all = defaultTarget(target.precision);
+  const std::vector<std::string> all = cpuLevelNames(target.precision);
   llvm::StringSet<> wanted;
   for (const std::string &name : target.cpuLevels) {
-    if (!llvm::is_contained(all.cpuLevels, name))
+    if (!llvm::is_contained(all, name))
       return usage("there is no CPU level " + quoted(name) + " for " + target.precision +
-                   "; there are: " + llvm::join(all.cpuLevels, ", "));
+                   "; there are: " + llvm::join(all, ", "));
     wanted.insert(name);
   }
   if (!target.hasCpu())
     return std::nullopt;
-  if (wanted.empty())
-    target.cpuLevels = all.cpuLevels;
-  else
-    target.cpuLevels.erase(
-        llvm::copy_if(all.cpuLevels, target.cpuLevels.begin(), [&](const auto &name) { return wanted.contains(name); }),
-        target.cpuLevels.end());
+  if (wanted.empty()) {
+    target.cpuLevels = defaultTarget(target.precision).cpuLevels;
+    return std::nullopt;
+  }
+  target.cpuLevels.clear();
+  llvm::copy_if(all, std::back_inserter(target.cpuLevels), [&](const auto &name) { return wanted.contains(name); });
   return std::nullopt;
 }
 

@@ -23,6 +23,8 @@
 #include "tools/driver/PhaseChecks.h"
 #include "tools/driver/TargetPasses.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -198,12 +200,19 @@ std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<
   return std::nullopt;
 }
 
+std::vector<std::string> mlir::transept::cpuLevelNames(StringRef precision, StringRef architecture) {
+  std::vector<std::string> names;
+  for (const kernel::CpuLevel &level : kernel::cpuLevels())
+    if ((level.precision.empty() || level.precision == precision) &&
+        (architecture.empty() || level.architecture == architecture))
+      names.push_back(level.name.str());
+  return names;
+}
+
 TargetOptions mlir::transept::defaultTarget(StringRef precision) {
   TargetOptions options;
   options.precision = precision.str();
-  for (const kernel::CpuLevel &level : kernel::cpuLevels())
-    if (level.precision.empty() || level.precision == precision)
-      options.cpuLevels.push_back(level.name.str());
+  options.cpuLevels = cpuLevelNames(precision, llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArchName());
   return options;
 }
 

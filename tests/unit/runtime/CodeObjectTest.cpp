@@ -31,10 +31,10 @@ Features with(Features features, const Features &more) {
   return features;
 }
 
-const Features haswell = {"sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2", "bmi2"},
+const Features haswell = {"sse2", "sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2", "bmi2"},
                skylake = with(haswell, {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}),
                cascadeLake = with(skylake, {"avx512vnni"}),
-               excavator = {"sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2"};
+               excavator = {"sse2", "sse4.2", "popcnt", "fma", "avx", "f16c", "bmi", "avx2"};
 
 std::string chosen(const std::string &wanted, const std::vector<std::string> &features) {
   program::Manifest manifest = threeLevels();
@@ -43,13 +43,19 @@ std::string chosen(const std::string &wanted, const std::vector<std::string> &fe
 }
 
 TEST(CodeObject, TheBestLevelThatRunsIsChosen) {
-  EXPECT_EQ(chosen("", {}), "x86-64");
+  EXPECT_EQ(chosen("", {"sse2"}), "x86-64");
   EXPECT_EQ(chosen("", haswell), "avx2");
   EXPECT_EQ(chosen("", excavator), "x86-64"); // fused multiply-add, but not every instruction of the level
   EXPECT_EQ(chosen("", skylake), "avx2");     // this artifact's avx512 code wants more
   EXPECT_EQ(chosen("", cascadeLake), "avx512");
   EXPECT_EQ(chosen("avx2", cascadeLake), "avx2");
   EXPECT_EQ(chosen("x86-64", cascadeLake), "x86-64");
+}
+
+TEST(CodeObject, NoCodeForTheArchitectureIsAnErrorThatNamesBothSides) {
+  std::string message = chosen("", {"neon"});
+  for (const char *part : {"'avx512' needs avx512f", "'avx2' needs avx2", "'x86-64' needs sse2"})
+    EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
 TEST(CodeObject, MissingFeaturesAreNamed) {
