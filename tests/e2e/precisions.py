@@ -74,6 +74,7 @@ def accuracy(tool, root, tmp):
     with open(inputs, "w") as file:
         file.writelines(row[0] + "\n" for row in test_rows(root)[::400])
         file.write(json.dumps({"text": "encoder", "target": "EH N K OW D ER"}) + "\n")
+        file.write(json.dumps({"text": "nave", "target": "N EY V"}) + "\n")
 
     def measured(*flags):
         expect_success(tool.compile(source, out, "--cpu-levels", "avx2", "--accuracy", inputs, "--report", report, *flags), " ".join(flags))
@@ -82,16 +83,18 @@ def accuracy(tool, root, tmp):
 
     int8 = measured("--precision", "int8")
     page = int8["accuracy"]
-    expect(page["inputs"] == 33 and page["tokens"] > 200, f"measured {page}")
+    expect(page["inputs"] == 34 and page["tokens"] > 200, f"measured {page}")
     expect(0 < page["mean_divergence"] < 0.01, f"diverges by {page['mean_divergence']}")
     expect(page["same_tokens"] >= 0.98 * page["tokens"], f"measured {page}")
+    texts = page["targets"]
+    expect(texts["texts"] == 2 and texts["fp32"]["word_error_rate"] == texts["narrow"]["word_error_rate"] <= 0.25, f"measured {texts}")
     expect(int8["quantisation"]["narrow"] == int8["quantisation"]["weights"] > 10, f"narrowed {int8['quantisation']}")
     expect(int8["quantisation"]["bytes_narrow"] < 0.3 * int8["quantisation"]["bytes_fp32"], f"narrowed {int8['quantisation']}")
     expect(measured("--precision", "bf16")["accuracy"]["mean_divergence"] < page["mean_divergence"], "bf16 diverges further than int8")
 
     # With everything kept, nothing differs.
     kept = measured("--precision", "int8", "--keep-fp32", "*")
-    expect(kept["accuracy"]["max_divergence"] == 0 and kept["accuracy"]["same_outputs"] == 33, f"measured {kept['accuracy']}")
+    expect(kept["accuracy"]["max_divergence"] == 0 and kept["accuracy"]["same_outputs"] == 34, f"measured {kept['accuracy']}")
     expect(kept["quantisation"]["narrow"] == 0, f"narrowed {kept['quantisation']}")
     some = measured("--precision", "int8", "--keep-fp32", "*decoder*")
     expect(0 < some["quantisation"]["narrow"] < int8["quantisation"]["narrow"], f"narrowed {some['quantisation']}")

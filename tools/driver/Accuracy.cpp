@@ -115,8 +115,9 @@ public:
 
 private:
   using Logits = std::vector<std::vector<float>>;
-  /// Greedy outputs, prompt included.
-  runtime::Status generate(Generator &generator, ArrayRef<json> objects, std::vector<std::vector<int64_t>> &outputs);
+  /// Greedy outputs, prompt included; texts with a target are counted.
+  runtime::Status generate(Generator &generator, ArrayRef<json> objects, std::vector<std::vector<int64_t>> &outputs,
+                           TextScores &texts);
   runtime::Status score(Generator &generator, ArrayRef<json> objects, std::vector<Logits> &logits);
   void compare(const std::vector<float> &exact, const std::vector<float> &other);
 
@@ -128,7 +129,7 @@ private:
 };
 
 runtime::Status Comparison::generate(Generator &generator, ArrayRef<json> objects,
-                                     std::vector<std::vector<int64_t>> &outputs) {
+                                     std::vector<std::vector<int64_t>> &outputs, TextScores &texts) {
   const json greedy = {{"num_beams", 1}, {"do_sample", false}, {"num_return_sequences", 1}};
   std::vector<Request> requests(objects.size());
   std::vector<Request *> pointers;
@@ -140,9 +141,15 @@ runtime::Status Comparison::generate(Generator &generator, ArrayRef<json> object
     pointers.push_back(&request);
   }
   TRANSEPT_TRY(generator.run(pointers));
-  for (const Request &request : requests) {
+  for (auto [object, request] : llvm::zip(objects, requests)) {
     TRANSEPT_TRY(request.status);
     outputs.push_back(request.hypotheses.empty() ? std::vector<int64_t>() : request.hypotheses.front().ids);
+    auto target = object.find("target");
+    if (target == object.end() || !target->is_string()) // what is wrong with it, scoring says
+      continue;
+    const nlohmann::ordered_json answer = generator.answer(request);
+    if (const nlohmann::ordered_json::json_pointer text("/hypotheses/0/text"); answer.contains(text))
+      texts.add(answer[text].get_ref<const std::string &>(), target->get_ref<const std::string &>());
   }
   return {};
 }
@@ -168,8 +175,8 @@ runtime::Status Comparison::score(Generator &generator, ArrayRef<json> objects, 
 
 runtime::Status Comparison::add(ArrayRef<json> objects) {
   std::vector<std::vector<int64_t>> expected, found;
-  TRANSEPT_TRY(generate(reference, objects, expected));
-  TRANSEPT_TRY(generate(candidate, objects, found));
+  TRANSEPT_TRY(generate(reference, objects, expected, sums.exactTexts));
+  TRANSEPT_TRY(generate(candidate, objects, found, sums.otherTexts));
   std::vector<json> pairs;
   for (auto [i, object] : llvm::enumerate(objects)) {
     ++sums.inputs;
@@ -244,11 +251,23 @@ Outcome<AccuracyReport> mlir::transept::measureAccuracy(const std::string &refer
   return comparison.report();
 }
 
+/// "; against 20 targets ...", or nothing where there are none.
+static std::string textsAsText(const AccuracyReport &report) {
+  const TextScores &exact = report.exactTexts, &other = report.otherTexts;
+  if (exact.pairs() == 0)
+    return "";
+  return llvm::formatv(
+             "; against {0} targets the word error rate is {1:p2} (fp32 {2:p2}) and BLEU {3:f2} (fp32 {4:f2})",
+             exact.pairs(), other.wordErrorRate(), exact.wordErrorRate(), other.bleu(), exact.bleu())
+      .str();
+}
+
 std::string mlir::transept::accuracyAsText(const AccuracyReport &report) {
   return llvm::formatv(
              "divergence from fp32 {0:f6} nats per token (largest {1:f4}); logits differ by {2:f4} (root mean "
              "square; largest {3:f4}) and deviate by {4:f4}; {5} of {6} tokens and {7} of {8} outputs agree",
              report.meanDivergence, report.maxDivergence, report.rmsError, report.maxError, report.deviation,
              report.sameTokens, report.tokens, report.sameOutputs, report.inputs)
-      .str();
+             .str() +
+         textsAsText(report);
 }

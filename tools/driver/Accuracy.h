@@ -5,6 +5,7 @@
 #define TRANSEPT_TOOLS_DRIVER_ACCURACY_H
 
 #include "ir/Diagnostic.h"
+#include "tools/driver/TextScores.h"
 #include <cstdint>
 #include <string>
 
@@ -20,6 +21,8 @@ struct AccuracyReport {
   double rmsError = 0, maxError = 0, deviation = 0;
   /// Tokens whose most likely successor is the same, and inputs whose greedy output is.
   int64_t sameTokens = 0, sameOutputs = 0;
+  /// Greedy outputs against the targets that are given as text, in fp32 and in the other precision.
+  TextScores exactTexts, otherTexts;
 };
 
 /// The word that stands for a few sentences that come with the compiler.

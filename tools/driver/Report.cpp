@@ -142,15 +142,21 @@ static json quantisationAsJson(const QuantiseReport &quantisation) {
 }
 
 static json accuracyAsJson(const AccuracyReport &accuracy) {
-  return {{"inputs", accuracy.inputs},
-          {"tokens", accuracy.tokens},
-          {"mean_divergence", accuracy.meanDivergence},
-          {"max_divergence", accuracy.maxDivergence},
-          {"rms_error", accuracy.rmsError},
-          {"max_error", accuracy.maxError},
-          {"deviation", accuracy.deviation},
-          {"same_tokens", accuracy.sameTokens},
-          {"same_outputs", accuracy.sameOutputs}};
+  auto texts = [](const TextScores &scores) {
+    return json{{"word_error_rate", scores.wordErrorRate()}, {"bleu", scores.bleu()}};
+  };
+  json page = {{"inputs", accuracy.inputs},
+               {"tokens", accuracy.tokens},
+               {"mean_divergence", accuracy.meanDivergence},
+               {"max_divergence", accuracy.maxDivergence},
+               {"rms_error", accuracy.rmsError},
+               {"max_error", accuracy.maxError},
+               {"deviation", accuracy.deviation},
+               {"same_tokens", accuracy.sameTokens},
+               {"same_outputs", accuracy.sameOutputs}};
+  if (int64_t pairs = accuracy.exactTexts.pairs())
+    page["targets"] = {{"texts", pairs}, {"fp32", texts(accuracy.exactTexts)}, {"narrow", texts(accuracy.otherTexts)}};
+  return page;
 }
 
 std::string mlir::transept::reportAsJson(const CompileReport &report) {
