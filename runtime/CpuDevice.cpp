@@ -99,6 +99,12 @@ public:
     return {};
   }
 
+  Status copy(DeviceMemory &memory, Span<const MemoryCopy> copies) override {
+    for (const MemoryCopy &copy : copies)
+      std::memcpy(memory.host() + copy.to, memory.host() + copy.from, copy.bytes);
+    return {};
+  }
+
 private:
   ThreadTeam &team_;
   Trace *trace_;

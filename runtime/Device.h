@@ -50,6 +50,11 @@ struct DevicePlace {
   uint8_t *host() const { return memory->host() ? memory->host() + offset : nullptr; }
 };
 
+/// Bytes that move inside one range of memory; the two places do not overlap.
+struct MemoryCopy {
+  uint64_t from = 0, to = 0, bytes = 0;
+};
+
 /// Who uses memory. The host reads and writes shared memory between runs.
 enum class Access { Kernels, Shared };
 constexpr size_t accessKinds = 2;
@@ -77,6 +82,9 @@ public:
 
   /// Copies memory of the device to the host.
   virtual Status read(const DevicePlace &from, void *to, uint64_t bytes) = 0;
+
+  /// Copies inside `memory`, in any order, between runs.
+  virtual Status copy(DeviceMemory &memory, Span<const MemoryCopy> copies) = 0;
 };
 
 /// The code and weights of a model on one device. Immutable and thread-safe once it is made; outlives what it makes.

@@ -97,6 +97,26 @@ Status Session::readState(std::string_view name, void *to, uint64_t bytes) {
           "there is no state '" + printable(std::string(name)) + "' of " + std::to_string(bytes) + " bytes"};
 }
 
+Status Session::copyInStates(Span<const StateCopy> copies) {
+  Occupied occupied(state_->busy);
+  if (!occupied)
+    return Occupied::busy();
+  const std::vector<StatePlace> &places = state_->layout.places;
+  std::array<std::vector<MemoryCopy>, accessKinds> inMemory;
+  for (const StateCopy &copy : copies) {
+    const uint64_t size = copy.state < places.size() ? places[copy.state].bytes : 0;
+    if (copy.bytes > size || copy.from > size - copy.bytes || copy.to > size - copy.bytes)
+      return {Code::Internal, "a copy lies outside of its state"};
+    const uint64_t begin = places[copy.state].place.offset;
+    inMemory[static_cast<size_t>(state_->layout.access[copy.state])].push_back(
+        {begin + copy.from, begin + copy.to, copy.bytes});
+  }
+  for (size_t access = 0; access < accessKinds; ++access)
+    if (!inMemory[access].empty())
+      TRANSEPT_TRY(state_->executor->copy(*state_->states[access], inMemory[access]));
+  return {};
+}
+
 Span<const TensorView> Session::outputs() const { return state_->outputs; }
 
 TensorView Session::output(std::string_view name) const {

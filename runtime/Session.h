@@ -55,6 +55,12 @@ struct RunArguments {
   SymbolValues symbols;
 };
 
+/// Bytes that move inside one state; the two places do not overlap.
+struct StateCopy {
+  size_t state = 0; // index in Manifest.states
+  uint64_t from = 0, to = 0, bytes = 0;
+};
+
 /// Bytes. Planned figures are exact: nothing else is allocated for a run.
 struct MemoryUse {
   uint64_t weights = 0;  // shared by all sessions of the model
@@ -90,6 +96,9 @@ public:
 
   /// Copies the first `bytes` of a state, wherever it is; refuses more than it has.
   Status readState(std::string_view name, void *to, uint64_t bytes);
+
+  /// Copies inside states, in any order. Refuses what lies outside of them.
+  Status copyInStates(Span<const StateCopy> copies);
 
   /// Runs an entry. Refuses missing, unknown and mismatching inputs by name before anything is computed.
   Status run(std::string_view entry, const RunArguments &arguments);

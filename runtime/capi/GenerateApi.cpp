@@ -3,8 +3,10 @@
 #include "runtime/capi/Handles.h"
 #include "runtime/search/Generator.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <deque>
 
 using namespace transept;
 using namespace transept::capi;
@@ -14,9 +16,27 @@ struct transept_generator {
   std::atomic<bool> busy{false};
   std::unique_ptr<search::Generator> generator;
   std::string answers;
+
+  struct Submitted {
+    uint64_t number = 0;
+    search::Request request;
+  };
+  std::deque<std::unique_ptr<Submitted>> computing, done;
+  uint64_t submitted = 0;
 };
 
 namespace {
+
+/// One thread at a time: `body` runs where no other call of the generator does.
+template <typename Body> Status exclusively(transept_generator &generator, Body body) {
+  if (generator.busy.exchange(true, std::memory_order_acquire))
+    return {Code::Busy, "the generator is in use by another thread"};
+  struct Release {
+    std::atomic<bool> &busy;
+    ~Release() { busy.store(false, std::memory_order_release); }
+  } release{generator.busy};
+  return body();
+}
 
 /// A tokenizer of the caller's.
 class ForeignTokenizer final : public Tokenizer {
@@ -155,15 +175,73 @@ transept_status transept_generator_run(transept_generator *generator, const char
       *answers = nullptr;
     if (!generator || !requests || !answers)
       return nullArgument(!generator ? "generator" : requests ? "answers" : "requests");
-    if (generator->busy.exchange(true, std::memory_order_acquire))
-      return {Code::Busy, "the generator is in use by another thread"};
-    struct Release {
-      std::atomic<bool> &busy;
-      ~Release() { busy.store(false, std::memory_order_release); }
-    } release{generator->busy};
-    TRANSEPT_ASSIGN(generator->answers, search::generate(*generator->generator, requests));
-    *answers = generator->answers.c_str();
-    return {};
+    return exclusively(*generator, [&]() -> Status {
+      TRANSEPT_ASSIGN(generator->answers, search::generate(*generator->generator, requests));
+      *answers = generator->answers.c_str();
+      return {};
+    });
+  });
+}
+
+transept_status transept_generator_submit(transept_generator *generator, const char *request, uint64_t *number,
+                                          transept_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!generator || !request || !number)
+      return nullArgument(!generator ? "generator" : request ? "number" : "request");
+    return exclusively(*generator, [&]() -> Status {
+      nlohmann::json object = nlohmann::json::parse(request, nullptr, false);
+      if (object.is_discarded())
+        return {Code::InvalidInput, "the request is not valid JSON"};
+      auto submitted = std::make_unique<transept_generator::Submitted>();
+      TRANSEPT_TRY(generator->generator->parse(object, nullptr, submitted->request));
+      submitted->number = *number = ++generator->submitted;
+      generator->computing.push_back(std::move(submitted));
+      generator->generator->submit(generator->computing.back()->request);
+      return {};
+    });
+  });
+}
+
+transept_status transept_generator_step(transept_generator *generator, size_t *unfinished, transept_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (!generator)
+      return nullArgument("generator");
+    return exclusively(*generator, [&]() -> Status {
+      TRANSEPT_TRY(generator->generator->step());
+      auto &computing = generator->computing;
+      for (const search::Request *request : generator->generator->collect()) {
+        auto found = std::find_if(computing.begin(), computing.end(),
+                                  [&](const auto &submitted) { return &submitted->request == request; });
+        generator->done.push_back(std::move(*found));
+        computing.erase(found);
+      }
+      if (unfinished)
+        *unfinished = computing.size();
+      return {};
+    });
+  });
+}
+
+transept_status transept_generator_collect(transept_generator *generator, uint64_t *number, const char **answer,
+                                           transept_error *error) {
+  return guarded(error, [&]() -> Status {
+    if (answer)
+      *answer = nullptr;
+    if (!generator || !number || !answer)
+      return nullArgument(!generator ? "generator" : number ? "answer" : "number");
+    return exclusively(*generator, [&]() -> Status {
+      if (generator->done.empty())
+        return {};
+      const search::Request &request = generator->done.front()->request;
+      const nlohmann::ordered_json object = request.status.ok()
+                                                ? generator->generator->answer(request)
+                                                : search::Generator::errorAnswer(request, request.status);
+      generator->answers = object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+      *number = generator->done.front()->number;
+      *answer = generator->answers.c_str();
+      generator->done.pop_front();
+      return {};
+    });
   });
 }
 

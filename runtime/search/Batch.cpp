@@ -1,56 +1,65 @@
 #include "runtime/search/Batch.h"
 
+#include <algorithm>
+
 namespace transept::search {
 
-Status runBatch(Stepper &stepper, std::vector<BatchMember> &members, const BatchHooks &hooks) {
-  size_t capacity = 0;
-  for (const BatchMember &member : members)
-    capacity += static_cast<size_t>(member.search->settings().width());
-  std::vector<StepRow> rows;
-  std::vector<StepResult> results;
-  rows.reserve(capacity);
-  results.reserve(capacity);
-  std::vector<int32_t> first(members.size(), -1),
-      previous(members.size(), -1); // a member's first row, this step and the last
+void Batch::join(BatchMember &member) {
+  member.first = -1;
+  members_.insert(members_.begin() + static_cast<std::ptrdiff_t>(joined_++), &member);
+  rows_.reserve(static_cast<size_t>(width())); // a step allocates nothing
+  results_.reserve(static_cast<size_t>(width()));
+}
 
-  for (;;) {
-    StepWants wants;
-    rows.clear();
-    for (size_t i = 0; i < members.size(); ++i) {
-      RequestSearch &search = *members[i].search;
-      previous[i] = first[i];
-      if (search.done() || !members[i].status.ok())
-        continue;
-      search.prepare();
-      wants.weights = wants.weights || search.wantsWeights();
-      wants.logits = wants.logits || search.wantsLogits();
-      first[i] = static_cast<int32_t>(rows.size());
-      for (int32_t row = 0; row < search.rows(); ++row) {
-        int32_t parent = search.parent(row);
-        rows.push_back({search.tokens(row), static_cast<int32_t>(i), parent < 0 ? -1 : previous[i] + parent,
-                        search.specials(row)});
-      }
-    }
-    if (rows.empty())
-      return Status::success();
-    if (hooks.cancelled && hooks.cancelled->load(std::memory_order_relaxed))
-      return {Code::Cancelled, "interrupted"};
-    TRANSEPT_TRY(stepper.step(rows, wants));
+void Batch::remove(const BatchMember &member) {
+  auto found = std::find(members_.begin(), members_.end(), &member);
+  if (found == members_.end())
+    return;
+  if (static_cast<size_t>(found - members_.begin()) < joined_)
+    --joined_;
+  members_.erase(found);
+}
 
-    results.clear();
-    for (size_t row = 0; row < rows.size(); ++row)
-      results.push_back(stepper.result(static_cast<int32_t>(row)));
-    for (size_t i = 0; i < members.size(); ++i) {
-      RequestSearch &search = *members[i].search;
-      if (search.done() || !members[i].status.ok())
-        continue;
-      if (search.wantsWeights())
-        search.keepWeights(stepper, first[i], members[i].sourceLength);
-      members[i].status = search.advance(results.data() + first[i]);
-      if (hooks.advanced && search.settings().stream && members[i].status.ok())
-        hooks.advanced(i);
+int64_t Batch::width() const {
+  int64_t rows = 0;
+  for (const BatchMember *member : members_)
+    rows += member->search->settings().width();
+  return rows;
+}
+
+Status Batch::step() {
+  StepWants wants;
+  rows_.clear();
+  for (BatchMember *member : members_) {
+    RequestSearch &search = *member->search;
+    if (!member->active())
+      continue;
+    search.prepare();
+    wants.weights = wants.weights || search.wantsWeights();
+    wants.logits = wants.logits || search.wantsLogits();
+    const int32_t previous = member->first;
+    member->first = static_cast<int32_t>(rows_.size());
+    for (int32_t row = 0; row < search.rows(); ++row) {
+      int32_t parent = search.parent(row);
+      rows_.push_back({search.tokens(row), member->source, parent < 0 ? -1 : previous + parent, search.specials(row)});
     }
   }
+  joined_ = 0;
+  if (rows_.empty())
+    return Status::success();
+  TRANSEPT_TRY(stepper_.step(rows_, wants));
+
+  results_.clear();
+  for (size_t row = 0; row < rows_.size(); ++row)
+    results_.push_back(stepper_.result(static_cast<int32_t>(row)));
+  for (BatchMember *member : members_) {
+    if (!member->active())
+      continue;
+    if (member->search->wantsWeights())
+      member->search->keepWeights(stepper_, member->first, member->sourceLength);
+    member->status = member->search->advance(results_.data() + member->first);
+  }
+  return Status::success();
 }
 
 } // namespace transept::search

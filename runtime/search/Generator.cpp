@@ -1,12 +1,6 @@
 #include "runtime/search/Generator.h"
 
-#include "runtime/search/Batch.h"
-
 #include <algorithm>
-#include <limits>
-#include <map>
-#include <new>
-#include <numeric>
 
 namespace transept::search {
 
@@ -21,17 +15,12 @@ bool isRequestKey(const std::string &key) {
   return key == "id" || key == "text" || key == "input_ids" || key == "inputs";
 }
 
-/// Sources are padded to a multiple of this where padding is possible, so that the session is set up less often.
-constexpr int64_t sourceStep = 8;
-
-int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
 } // namespace
 
 Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
                      GeneratorOptions options, EncoderInputs inputs)
     : model_(model), tokenizer_(std::move(tokenizer)), options_(std::move(options)), inputs_(std::move(inputs)),
-      stepper_(std::move(model), options_.threads) {}
+      stepper_(std::move(model), options_.threads), scheduler_(inputs_, stepper_, options_.batch, options_.cancelled) {}
 
 Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model,
                                                      std::shared_ptr<const Tokenizer> tokenizer,
@@ -199,120 +188,15 @@ Status Generator::parseText(const std::string &text, const json &flags, Request 
 }
 
 Status Generator::run(const std::vector<Request *> &requests) {
-  std::map<const Request *, size_t> order;
-  for (size_t i = 0; i < requests.size(); ++i)
-    order[requests[i]] = i;
-  // Like lengths together: padding is computed too. Only what may share a batch does.
-  auto group = [&](const Request &request) {
-    std::string key = inputs_.shapeKey(request.source);
-    if (!stepper_.incremental())
-      key += " prompt " + std::to_string(request.settings.prompt().size());
-    if (request.settings.stream)
-      key += " stream " + std::to_string(order[&request]); // alone, so that it is not held up
-    return key;
-  };
-  std::map<std::string, std::vector<Request *>> groups;
   for (Request *request : requests)
     if (request->status.ok())
-      groups[group(*request)].push_back(request);
-  int64_t most =
-      std::max<int64_t>(1, inputs_.fixedBatch() ? std::min(options_.batch, inputs_.fixedBatch()) : options_.batch);
-  for (auto &[key, members] : groups) {
-    std::sort(members.begin(), members.end(), [&](const Request *a, const Request *b) {
-      return a->inputTokens != b->inputTokens ? a->inputTokens < b->inputTokens : order[a] < order[b];
-    });
-    for (size_t begin = 0; begin < members.size(); begin += most) {
-      std::vector<Request *> batch(members.begin() + begin,
-                                   members.begin() + std::min<size_t>(members.size(), begin + most));
-      TRANSEPT_TRY(runBatch(batch));
-    }
-  }
-  return Status::success();
-}
-
-Status Generator::runBatch(const std::vector<Request *> &batch) {
-  Status status = runTogether(batch);
-  if (status.ok() || status.code() == Code::Cancelled)
-    return status;
-  if (batch.size() == 1) {
-    batch[0]->status = status;
-    return Status::success();
-  }
-  // One of them made the whole batch fail; alone, each gets its own answer.
-  for (Request *request : batch)
-    TRANSEPT_TRY(runBatch({request}));
-  return Status::success();
-}
-
-Status Generator::runTogether(const std::vector<Request *> &batch) try {
-  std::vector<std::unique_ptr<RequestSearch>> searches;
-  std::vector<BatchMember> members;
-  std::vector<const Source *> sources;
-  Demand demand;
-  demand.rows = 0;
-  bool ids = batch[0]->source.tensors.empty();
-  for (Request *request : batch) {
-    request->hypotheses.clear();
-    searches.push_back(RequestSearch::create(request->settings, stepper_.vocabulary(), positions(),
-                                             !stepper_.promptAtOnce(), request->source.ids));
-    const RequestSearch &search = *searches.back();
-    members.push_back({searches.back().get(), {}, std::numeric_limits<int64_t>::max()});
-    if (ids)
-      members.back().sourceLength = static_cast<int64_t>(request->source.ids.size());
-    sources.push_back(&request->source);
-    demand.rows += request->settings.width();
-    demand.positions = std::max(demand.positions, search.limit() - 1);
-    demand.specials = std::max(demand.specials, search.maxSpecials());
-    demand.topk = std::max(demand.topk, request->settings.candidates());
-    demand.source = std::max(demand.source, inputs_.length(request->source));
-  }
-  demand.topk = std::min(demand.topk, stepper_.vocabulary());
-  if (inputs_.fixedLength())
-    demand.source = inputs_.fixedLength();
-  else if (ids && inputs_.pads()) {
-    int64_t limit = generation().source_limit();
-    demand.source =
-        limit > 0 ? std::min(roundUp(demand.source, sourceStep), limit) : roundUp(demand.source, sourceStep);
-  }
-  // Few different batch sizes, for the same reason.
-  demand.batch = inputs_.fixedBatch();
-  if (!demand.batch)
-    for (demand.batch = 1; demand.batch < static_cast<int64_t>(batch.size());)
-      demand.batch = std::min(demand.batch * 2, std::max<int64_t>(options_.batch, batch.size()));
-
-  TRANSEPT_TRY(stepper_.prepare(demand));
-  TRANSEPT_ASSIGN(RunArguments arguments, inputs_.assemble(sources, demand.batch, demand.source));
-  TRANSEPT_TRY(stepper_.encode(arguments));
-
-  BatchHooks hooks;
-  hooks.cancelled = options_.cancelled;
-  hooks.advanced = [&](size_t member) {
-    const RequestSearch &search = *searches[member];
-    if (!batch[member]->onTokens || search.done())
-      return;
-    Span<const int64_t> certain = search.certain();
-    int64_t prompt = search.promptLength();
-    if (static_cast<int64_t>(certain.size()) > prompt)
-      batch[member]->onTokens({certain.data() + prompt, certain.size() - static_cast<size_t>(prompt)});
-  };
-  TRANSEPT_TRY(search::runBatch(stepper_, members, hooks));
-
-  for (size_t i = 0; i < batch.size(); ++i) {
-    Request &request = *batch[i];
-    request.status = members[i].status;
-    request.promptTokens = searches[i]->promptLength();
-    request.hypotheses = searches[i]->hypotheses();
-    request.outputTokens = 0;
-    for (const Hypothesis &hypothesis : request.hypotheses)
-      request.outputTokens += static_cast<int64_t>(hypothesis.ids.size()) - request.promptTokens;
-  }
-  return Status::success();
-} catch (const std::bad_alloc &) {
-  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) +
-                                 " requests; lower max_length, num_beams or the batch"};
-} catch (const std::length_error &) {
-  return {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) +
-                                 " requests; lower max_length, num_beams or the batch"};
+      scheduler_.add(*request, /*open=*/false);
+  Status status;
+  while (status.ok() && scheduler_.closed() > 0)
+    status = scheduler_.step();
+  if (!status.ok())
+    scheduler_.forgetClosed();
+  return status;
 }
 
 ordered_json Generator::answer(const Request &request) const {

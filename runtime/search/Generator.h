@@ -1,10 +1,11 @@
-// Requests in, hypotheses out: settings, tokenizer, encoder batches and searches over one model.
+// Requests in, hypotheses out: settings, tokenizer and searches over one model.
 #ifndef TRANSEPT_RUNTIME_SEARCH_GENERATOR_H
 #define TRANSEPT_RUNTIME_SEARCH_GENERATOR_H
 
 #include "runtime/Model.h"
 #include "runtime/search/Controls.h"
-#include "runtime/search/RequestSearch.h"
+#include "runtime/search/Request.h"
+#include "runtime/search/Scheduler.h"
 #include "runtime/search/SessionStepper.h"
 #include "runtime/search/Settings.h"
 #include "runtime/search/Source.h"
@@ -22,29 +23,12 @@ namespace transept::search {
 
 struct GeneratorOptions {
   int threads = 0;       // as in SessionOptions
-  int64_t batch = 16;    // most sources computed together
+  int64_t batch = 16;    // most requests in a step
   bool truncate = false; // cut sources that are too long, instead of refusing them
   /// Reads the file a request names under "inputs"; without it such requests are refused.
   std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
   const std::atomic<bool> *cancelled = nullptr;
   Status noTokenizer; // why there is none, where the model brings one that cannot be used; texts are refused with it
-};
-
-/// One request and, after run(), its answer.
-struct Request {
-  nlohmann::ordered_json id; // echoed; null: none
-  Settings settings;
-  LanguagePair languages;
-  Source source;
-  int64_t truncatedTokens = 0; // cut off the source
-  /// Called after each step of a request with `stream` set, with the tokens that are certain so far, prompt excluded.
-  std::function<void(Span<const int64_t> certain)> onTokens;
-
-  Status status; // of this request alone
-  std::vector<Hypothesis> hypotheses;
-  int64_t promptTokens = 0;
-  int64_t inputTokens = 0;
-  int64_t outputTokens = 0; // generated ones, in all returned hypotheses
 };
 
 /// One thread at a time. Answers do not depend on what else is in a batch.
@@ -62,9 +46,20 @@ public:
   /// A request for a text alone.
   Status parseText(const std::string &text, const nlohmann::json &flags, Request &request) const;
 
-  /// Answers all requests whose status is ok; each gets its own status. Fails only on cancellation or where nothing can
-  /// be computed at all (memory).
+  /// Answers all requests whose status is ok; each gets its own status. Fails only on cancellation.
   Status run(const std::vector<Request *> &requests);
+
+  /// Continuous batching: requests join those that are computed between two steps. `request`, whose status is ok, must
+  /// stay where it is until collect() returns it or forget() was called.
+  void submit(Request &request) { scheduler_.add(request, /*open=*/true); }
+  /// One step of all requests that are computed, after waiting ones have joined; does nothing where there are none.
+  /// Fails only on cancellation, after which it may be called again.
+  Status step() { return scheduler_.step(); }
+  /// Submitted requests that are done since the last call, each with its own status.
+  std::vector<Request *> collect() { return scheduler_.collect(); }
+  /// Drops all requests that were submitted and not collected.
+  void forget() { scheduler_.forget(); }
+  const SchedulerCounts &counts() const { return scheduler_.counts(); }
 
   /// {"id", "hypotheses": [{"ids", "score", "text", "finish", "alignments"}], "input_tokens", "output_tokens"}
   nlohmann::ordered_json answer(const Request &request) const;
@@ -90,14 +85,13 @@ private:
   Status readPrompt(const nlohmann::json &object, Request &request) const;
   Status limitSource(Request &request, bool fromText) const;
   int64_t positions() const { return generation().position_limit(); }
-  Status runBatch(const std::vector<Request *> &batch);
-  Status runTogether(const std::vector<Request *> &batch);
 
   std::shared_ptr<const Model> model_;
   std::shared_ptr<const Tokenizer> tokenizer_;
   GeneratorOptions options_;
   EncoderInputs inputs_;
   SessionStepper stepper_;
+  Scheduler scheduler_; // over inputs_ and stepper_
   Settings defaults_;
   ControlTable controls_;
   std::vector<std::string> refused_;

@@ -35,11 +35,23 @@ std::unique_ptr<RequestSearch> RequestSearch::create(const Settings &settings, i
   return std::make_unique<BeamSearch>(settings, vocabulary, positions, stepwise, source);
 }
 
+/// The last token is never fed, so a sequence may be one longer than the positions.
+static int64_t sequenceLimit(const Settings &settings, int64_t prompt, int64_t positions) {
+  int64_t limit = settings.lengthLimit(prompt);
+  return positions > 0 ? std::min(limit, positions + 1) : limit;
+}
+
+RequestSearch::Extent RequestSearch::extentOf(const Settings &settings, int64_t vocabulary, int64_t positions,
+                                              Span<const int64_t> source) {
+  int64_t prompt = static_cast<int64_t>(settings.prompt().size());
+  return {sequenceLimit(settings, prompt, positions),
+          Rules(settings, prompt, settings.lengthLimit(prompt), vocabulary, source).capacity()};
+}
+
 RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
                              Span<const int64_t> source)
     : settings_(settings), vocabulary_(vocabulary), prompt_(static_cast<int64_t>(settings.prompt().size())),
-      // The last token is never fed, so a sequence may be one longer than the positions.
-      limit_(positions > 0 ? std::min(settings.lengthLimit(prompt_), positions + 1) : settings.lengthLimit(prompt_)),
+      limit_(sequenceLimit(settings, prompt_, positions)),
       rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source), log_(settings.returnAlignments) {
   size_t beams = static_cast<size_t>(settings.width()), cells = beams * static_cast<size_t>(limit_);
   for (std::vector<int64_t> &bank : bank_)
@@ -65,7 +77,7 @@ RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64
   live_.push_back({});
   length_ = stepwise ? 1 : prompt_;
   done_ = prompt_ >= limit_;
-  start_ = std::chrono::steady_clock::now();
+  startClock();
 }
 
 void RequestSearch::prepare() {

@@ -37,6 +37,17 @@ public:
                                                bool stepwise, Span<const int64_t> source = {});
   virtual ~RequestSearch() = default;
 
+  /// What a search will need, without making one.
+  struct Extent {
+    int64_t limit = 0; // as limit()
+    int64_t specials = 0;
+  };
+  static Extent extentOf(const Settings &settings, int64_t vocabulary, int64_t positions,
+                         Span<const int64_t> source = {});
+
+  /// max_time counts from here, at first from create().
+  void startClock() { start_ = std::chrono::steady_clock::now(); }
+
   const Settings &settings() const { return settings_; }
   /// Longest sequence this search makes.
   int64_t limit() const { return limit_; }

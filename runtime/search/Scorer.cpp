@@ -37,9 +37,9 @@ Status notFinite(size_t token) {
   return refuse("the model's logits are not finite at target token " + std::to_string(token + 1));
 }
 
-class Batch {
+class ScoreBatch {
 public:
-  Batch(Generator &generator, const GeneratorOptions &options, const std::vector<ScoreRequest *> &requests)
+  ScoreBatch(Generator &generator, const GeneratorOptions &options, const std::vector<ScoreRequest *> &requests)
       : generator_(generator), options_(options), requests_(requests) {}
 
   Status run() {
@@ -162,7 +162,7 @@ private:
 Status runBatch(Generator &generator, const GeneratorOptions &options, const std::vector<ScoreRequest *> &batch) {
   Status status;
   try {
-    status = Batch(generator, options, batch).run();
+    status = ScoreBatch(generator, options, batch).run();
   } catch (const std::bad_alloc &) {
     status = {Code::OutOfMemory, "no memory for a batch of " + std::to_string(batch.size()) + " requests"};
   }

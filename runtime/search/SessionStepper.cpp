@@ -17,7 +17,7 @@ int64_t poolBlocks(int64_t rows, int64_t capacity) { return BlockPool::blocksFor
 } // namespace
 
 SessionStepper::SessionStepper(std::shared_ptr<const Model> model, int threads)
-    : model_(std::move(model)), threads_(threads) {
+    : model_(std::move(model)), threads_(threads), slots_(SourceSlots::create(model_->manifest())) {
   for (const program::Entry &entry : model_->manifest().entries())
     if (entry.name() == generation().step_alignments() && !entry.name().empty())
       layers_ = std::count_if(entry.buffers().begin(), entry.buffers().end(),
@@ -87,6 +87,7 @@ Status SessionStepper::prepare(const Demand &demand) {
     have_ = next;
     TRANSEPT_TRY(bind());
   }
+  have_.positions = next.positions; // of the same capacity
   if (block_)
     pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
   if (incremental())
@@ -155,6 +156,24 @@ Status SessionStepper::encode(const RunArguments &arguments) {
   return generation().encode().empty() ? Status() : session_->run(generation().encode(), arguments);
 }
 
+Status SessionStepper::encode(RunArguments arguments, int64_t batch, int64_t length, Span<const SlotMove> moves) {
+  if (generation().encode().empty())
+    return Status::success();
+  if (!slots_ || batch > have_.batch || length > have_.source)
+    return {Code::Internal, "more sources or longer ones than the session was set up for"};
+  const program::Entry &entry = model_->manifest().entries(model_->findEntry(generation().encode()));
+  for (const program::Symbol &symbol : entry.symbols())
+    if (symbol.name() == "batch" || symbol.name() == "source")
+      arguments.symbols.push_back({symbol.name(), symbol.name() == "batch" ? batch : length});
+  TRANSEPT_TRY(session_->run(generation().encode(), arguments));
+  std::vector<int64_t> symbols;
+  for (const program::Symbol &symbol : model_->manifest().generation_symbols())
+    symbols.push_back(session_->symbol(symbol.name()));
+  copies_.clear();
+  TRANSEPT_TRY(slots_->appendCopies(moves, batch, length, symbols, copies_));
+  return session_->copyInStates(copies_);
+}
+
 AttentionWeights SessionStepper::attention(int64_t layer, int32_t row) const {
   Span<const TensorView> outputs = session_->outputs();
   if (layer >= static_cast<int64_t>(outputs.size()) || outputs[layer].dims.size() != 4 ||
@@ -166,13 +185,14 @@ AttentionWeights SessionStepper::attention(int64_t layer, int32_t row) const {
 }
 
 Status SessionStepper::prefill(Span<const StepRow> rows) {
-  int64_t width = 0;
-  for (const StepRow &row : rows)
-    if (row.parent < 0)
-      width = std::max(width, static_cast<int64_t>(row.tokens.size()) - 1);
+  int64_t width = 0, count = 0; // rows behind the last new one have nothing to compute
+  for (size_t row = 0; row < rows.size(); ++row)
+    if (int64_t own = static_cast<int64_t>(rows[row].tokens.size()) - 1; rows[row].parent < 0 && own > 0) {
+      width = std::max(width, own);
+      count = static_cast<int64_t>(row) + 1;
+    }
   if (width == 0)
     return Status::success();
-  int64_t count = static_cast<int64_t>(rows.size());
   promptTokens_.assign(count * width, 0);
   savedBlocks_.resize(count * width);
   for (int64_t row = 0; row < count; ++row) {

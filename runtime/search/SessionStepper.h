@@ -6,6 +6,7 @@
 #include "runtime/Session.h"
 #include "runtime/search/BlockPool.h"
 #include "runtime/search/HeadResults.h"
+#include "runtime/search/SourceSlots.h"
 #include "runtime/search/Stepper.h"
 
 #include <memory>
@@ -16,7 +17,7 @@ namespace transept::search {
 /// What a batch needs; the generation symbols follow from it.
 struct Demand {
   int64_t batch = 1;     // source slots, exact
-  int64_t source = 0;    // source positions, exact; 0 where the model fixes them
+  int64_t source = 0;    // source positions of a slot, exact; 0 where the model fixes them
   int64_t rows = 1;      // this many or more, as the others
   int64_t positions = 1; // target positions that are computed
   int64_t specials = 1;
@@ -31,9 +32,21 @@ public:
   /// Sets the session up for a batch, forgetting all rows. Keeps it as it is where it is large enough.
   Status prepare(const Demand &demand);
 
-  /// Runs the encoder; its results stay for the steps of the batch.
+  /// What prepare() has set up, which may be more than was asked for.
+  const Demand &prepared() const { return have_; }
+
+  /// Runs the encoder for all slots; its results stay for the steps of the batch.
   Status encode(const RunArguments &arguments);
 
+  /// Whether sources may come while others are in use.
+  bool takesSourcesInBetween() const { return incremental() && slots_; }
+  /// Runs the encoder for `batch` sources of `length` positions, each at most those of the session, and moves what it
+  /// leaves to other slots. Uses the first `batch` slots for that; all that are neither these nor targets of a move
+  /// keep what they hold.
+  Status encode(RunArguments arguments, int64_t batch, int64_t length, Span<const SlotMove> moves);
+
+  int64_t positions() const { return generation().position_limit(); }
+  int64_t sourceLimit() const { return generation().source_limit(); }
   bool incremental() const override { return generation().strategy() != "recompute"; }
   bool promptAtOnce() const override { return !incremental() || !generation().prefill().empty(); }
   int64_t vocabulary() const override { return generation().vocabulary(); }
@@ -60,6 +73,8 @@ private:
   std::shared_ptr<const Model> model_;
   int threads_;
   std::unique_ptr<Session> session_;
+  std::optional<SourceSlots> slots_;
+  std::vector<StateCopy> copies_; // kept for its memory
   Demand have_;
   int64_t headBlocks_ = 0, capacity_ = 0; // capacity_: target positions, row stride of the block table
   int64_t written_ = 0;                   // rows of the session whose step state is not idle

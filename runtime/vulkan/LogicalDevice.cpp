@@ -304,6 +304,30 @@ Status LogicalDevice::download(const VulkanMemory &memory, uint64_t offset, void
   return validation();
 }
 
+Status LogicalDevice::copy(VulkanMemory &memory, Span<const MemoryCopy> copies) const {
+  if (memory.host()) {
+    for (const MemoryCopy &copy : copies)
+      std::memcpy(memory.host() + copy.to, memory.host() + copy.from, copy.bytes);
+    return {};
+  }
+  std::vector<VkBufferCopy> regions;
+  for (const MemoryCopy &copy : copies)
+    regions.push_back({memory.base() + copy.from, memory.base() + copy.to, copy.bytes});
+  if (regions.empty())
+    return {};
+  TRANSEPT_TRY(runOnce([&](VkCommandBuffer commands) {
+    VkMemoryBarrier barrier{};
+    barrier.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+    barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    barrier.dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+    api_.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
+                            VK_PIPELINE_STAGE_TRANSFER_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+    api_.CmdCopyBuffer(commands, memory.buffer(), memory.buffer(), static_cast<uint32_t>(regions.size()),
+                       regions.data());
+  }));
+  return validation();
+}
+
 Status LogicalDevice::runOnce(const std::function<void(VkCommandBuffer)> &record) const {
   std::lock_guard<std::mutex> lock(onceMutex_);
   TRANSEPT_ASSIGN(VkCommandBuffer commands, once_->record(record));

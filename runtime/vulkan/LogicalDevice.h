@@ -93,6 +93,9 @@ public:
   Status download(const VulkanMemory &memory, uint64_t offset, void *to, uint64_t bytes,
                   std::unique_ptr<VulkanMemory> &staging) const;
 
+  /// Copies inside `memory`, after everything that was submitted before.
+  Status copy(VulkanMemory &memory, Span<const MemoryCopy> copies) const;
+
   /// Submits and waits.
   Status run(VkCommandBuffer commands, VkFence fence) const;
 

@@ -211,6 +211,10 @@ Status VulkanExecutor::read(const DevicePlace &from, void *to, uint64_t bytes) {
   return device_.download(vulkanMemory(from), from.offset, to, bytes, staging_);
 }
 
+Status VulkanExecutor::copy(DeviceMemory &memory, Span<const MemoryCopy> copies) {
+  return device_.copy(static_cast<VulkanMemory &>(memory), copies);
+}
+
 Status VulkanExecutor::readClock(const SegmentRecording &recording, int entry, int64_t submitted) {
   std::vector<Trace::Span> spans;
   TRANSEPT_TRY(recording.clock->read(entry, submitted, spans));

@@ -19,6 +19,7 @@ public:
   uint64_t scratchBytes() const override { return 0; }
   Status run(Plan &plan, const std::atomic<bool> &cancelled) override;
   Status read(const DevicePlace &from, void *to, uint64_t bytes) override;
+  Status copy(DeviceMemory &memory, Span<const MemoryCopy> copies) override;
 
 private:
   VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, size_t track,

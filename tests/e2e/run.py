@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import answers
+import batching
 import cases
 import compiler
 import emulated
@@ -29,7 +30,8 @@ import vulkan
 from tool import Failed, Tool
 
 MODULES = (
-    compiler, lines, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan, emulated
+    compiler, lines, batching, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan,
+    emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

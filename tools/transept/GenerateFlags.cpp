@@ -1,6 +1,7 @@
 #include "GenerateFlags.h"
 
 #include "Npz.h"
+#include "Progress.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -91,7 +92,7 @@ Result<json> GenerateFlags::settingsJson() const {
 }
 
 LineLoopOptions GenerateFlags::loop() const {
-  // Lines are sorted by length inside a window; alone, a line is answered before the next one is read.
+  // Like lengths are looked for inside a window; alone, a line is answered before the next one is read.
   return {batch == 1 ? 1 : batch * 16, keepGoing};
 }
 
@@ -108,6 +109,26 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
   options.readInputs = readInputs;
   options.cancelled = &SignalGuard::interrupted();
   return search::Generator::create(std::move(model), std::move(tokenizer), std::move(options));
+}
+
+Status generateLines(const GenerateFlags &flags, search::Generator &generator, LineReader &reader, LineWriter &writer,
+                     LineActions<search::Request> actions, int verbosity) {
+  LineSummary summary;
+  Status status;
+  {
+    Progress progress(verbosity < 0);
+    actions.submit = [&](search::Request &request) { generator.submit(request); };
+    actions.step = [&](std::vector<search::Request *> &done) -> Status {
+      TRANSEPT_TRY(generator.step());
+      done = generator.collect();
+      return {};
+    };
+    actions.progress = [&](const LineSummary &sofar) { progress.show(sofar); };
+    status = lineLoop(reader, writer, actions, flags.loop(), summary);
+    generator.forget();
+  }
+  report(flags, summary, verbosity);
+  return flags.model.finish(status, generator.model());
 }
 
 void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity) {

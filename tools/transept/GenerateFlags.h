@@ -29,6 +29,11 @@ struct GenerateFlags {
 /// Loads model and tokenizer.
 Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags);
 
+/// Answers the lines of standard input on standard output; requests join between steps. `actions` says what a line and
+/// an answer are.
+Status generateLines(const GenerateFlags &flags, search::Generator &generator, LineReader &reader, LineWriter &writer,
+                     LineActions<search::Request> actions, int verbosity);
+
 /// Prints what was cut, and with -v or --json what was done, on standard error.
 void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity);
 

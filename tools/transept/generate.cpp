@@ -58,15 +58,11 @@ Status generate(const GenerateFlags &flags, int verbosity) {
       };
     return {};
   };
-  actions.compute = [&](const std::vector<Request *> &requests) { return generator->run(requests); };
   actions.answer = [&](int64_t, const Request &request) { return lineOf(generator->answer(request)); };
   actions.failure = [&](int64_t, const Request &request, const Status &status) {
     return lineOf(Generator::errorAnswer(request, status));
   };
-  LineSummary summary;
-  Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
-  report(flags, summary, verbosity);
-  return flags.model.finish(status, generator->model());
+  return generateLines(flags, *generator, reader, writer, std::move(actions), verbosity);
 }
 
 } // namespace

@@ -45,8 +45,13 @@ Status score(const ScoreFlags &flags, int verbosity) {
       return {Code::InvalidInput, line.empty() ? "is empty, a request is a JSON object" : "is not valid JSON"};
     return parseScore(*generator, object, settings, request);
   };
-  actions.compute = [&](const std::vector<ScoreRequest *> &requests) {
-    return runScores(*generator, options, requests);
+  std::vector<ScoreRequest *> waiting;
+  actions.submit = [&](ScoreRequest &request) { waiting.push_back(&request); };
+  actions.step = [&](std::vector<ScoreRequest *> &done) -> Status {
+    TRANSEPT_TRY(runScores(*generator, options, waiting));
+    std::swap(done, waiting);
+    waiting.clear();
+    return {};
   };
   actions.answer = [&](int64_t, const ScoreRequest &request) { return lineOf(scoreAnswer(request)); };
   actions.failure = [&](int64_t, const ScoreRequest &request, const Status &status) {

@@ -59,7 +59,6 @@ Status translate(const TranslateFlags &flags, int verbosity) {
            request.settings.decoderInputIds == nothing.settings.decoderInputIds;
     return {};
   };
-  actions.compute = [&](const std::vector<Request *> &requests) { return generator->run(requests); };
   actions.answer = [&](int64_t index, const Request &request) -> std::string {
     if (request.hypotheses.empty())
       return flags.best > 0 ? std::to_string(index) + " |||  ||| 0.000000\n" : "\n";
@@ -76,10 +75,7 @@ Status translate(const TranslateFlags &flags, int verbosity) {
     std::string text = "error: " + oneLine(status.message());
     return flags.best > 0 ? std::to_string(index) + " ||| " + text + " ||| \n" : text + "\n";
   };
-  LineSummary summary;
-  Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
-  report(flags, summary, verbosity);
-  return flags.model.finish(status, generator->model());
+  return generateLines(flags, *generator, reader, writer, std::move(actions), verbosity);
 }
 
 } // namespace

@@ -263,6 +263,24 @@ TRANSEPT_API void transept_generator_free(transept_generator *generator);
 TRANSEPT_API transept_status transept_generator_run(transept_generator *generator, const char *requests,
                                                     const char **answers, transept_error *error);
 
+/* Continuous batching: requests join those that are computed between two steps, each with settings of its own, and are
+ * done in any order. A generator may run() in between. */
+
+/* Takes over a request, one JSON object as for transept_generator_run(), and gives it a number. One that cannot be read
+ * fails the call. */
+TRANSEPT_API transept_status transept_generator_submit(transept_generator *generator, const char *request,
+                                                       uint64_t *number, transept_error *error);
+
+/* One step of everything that is computed, after waiting requests have joined. `*unfinished` (may be null): requests
+ * that are not done; where there are none, nothing happens. */
+TRANSEPT_API transept_status transept_generator_step(transept_generator *generator, size_t *unfinished,
+                                                     transept_error *error);
+
+/* The answer of a request that is done, each once: its number, and an object as for transept_generator_run(), with an
+ * "error" where it failed; valid until the next call. `*answer` is null where none is done. */
+TRANSEPT_API transept_status transept_generator_collect(transept_generator *generator, uint64_t *number,
+                                                        const char **answer, transept_error *error);
+
 /* From any thread: a run in progress ends before its next step, and later ones at once, with TRANSEPT_CANCELLED, until
  * it is called with 0. */
 TRANSEPT_API void transept_generator_cancel(transept_generator *generator, int32_t cancel);

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <map>
+
 using namespace transept::tests;
 using nlohmann::json;
 
@@ -91,6 +93,40 @@ TEST_F(GenerateApi, TakesATokenizerOver) {
   EXPECT_EQ(released, 2);
 }
 
+TEST_F(GenerateApi, RequestsJoinBetweenSteps) {
+  auto options = tagged<transept_generator_options>();
+  options.batch = 2;
+  ASSERT_EQ(transept_generator_create(&model, &options, &generator, &error), TRANSEPT_OK) << error.message;
+  const std::vector<std::string> requests = {R"({"input_ids": [3, 4], "num_beams": 2, "id": "a"})",
+                                             R"({"input_ids": [77]})", R"({"input_ids": [5, 6, 7], "max_length": 4})"};
+  std::map<uint64_t, json> got;
+  uint64_t number = 0;
+  size_t unfinished = 0;
+  std::vector<uint64_t> numbers;
+  for (const std::string &request : requests) { // a step after each
+    ASSERT_EQ(transept_generator_submit(generator, request.c_str(), &number, &error), TRANSEPT_OK) << error.message;
+    numbers.push_back(number);
+    ASSERT_EQ(transept_generator_step(generator, &unfinished, &error), TRANSEPT_OK) << error.message;
+  }
+  ASSERT_EQ(transept_generator_run(generator, R"({"input_ids": [9]})", &answers, &error), TRANSEPT_OK);
+  while (unfinished > 0)
+    ASSERT_EQ(transept_generator_step(generator, &unfinished, &error), TRANSEPT_OK) << error.message;
+  for (;;) {
+    ASSERT_EQ(transept_generator_collect(generator, &number, &answers, &error), TRANSEPT_OK);
+    if (!answers)
+      break;
+    EXPECT_TRUE(got.emplace(number, json::parse(answers)).second);
+  }
+  ASSERT_EQ(got.size(), 3u);
+  for (int i : {0, 2}) {
+    ASSERT_EQ(transept_generator_run(generator, requests[i].c_str(), &answers, &error), TRANSEPT_OK);
+    EXPECT_EQ(got[numbers[i]], json::parse(answers));
+  }
+  EXPECT_EQ(got[numbers[1]]["error"]["message"], "Gather node 'embed' reads index 77 outside [0, 76]");
+  EXPECT_EQ(transept_generator_submit(generator, "{", &number, &error), TRANSEPT_INVALID_INPUT);
+  EXPECT_EQ(transept_generator_submit(generator, R"({"id": 1})", &number, &error), TRANSEPT_INVALID_INPUT);
+}
+
 TEST_F(GenerateApi, IsCancelledFromAnywhere) {
   ASSERT_EQ(transept_generator_create(&model, nullptr, &generator, &error), TRANSEPT_OK);
   transept_generator_cancel(generator, 1);
@@ -105,6 +141,11 @@ TEST_F(GenerateApi, RefusesNullArguments) {
   EXPECT_EQ(transept_generator_run(nullptr, "{}", &answers, &error), TRANSEPT_USAGE);
   EXPECT_EQ(transept_generator_run(generator, nullptr, &answers, &error), TRANSEPT_USAGE);
   EXPECT_EQ(transept_generator_run(generator, "{}", nullptr, &error), TRANSEPT_USAGE);
+  uint64_t number;
+  EXPECT_EQ(transept_generator_submit(generator, nullptr, &number, &error), TRANSEPT_USAGE);
+  EXPECT_EQ(transept_generator_submit(generator, "{}", nullptr, &error), TRANSEPT_USAGE);
+  EXPECT_EQ(transept_generator_step(nullptr, nullptr, &error), TRANSEPT_USAGE);
+  EXPECT_EQ(transept_generator_collect(generator, &number, nullptr, &error), TRANSEPT_USAGE);
 }
 
 TEST_F(GenerateApi, AModelWithoutATokenizerSaysSo) {

@@ -37,10 +37,13 @@ std::vector<json> mixedRequests() {
       {{"num_beams", 4}, {"num_return_sequences", 2}, {"search", "tensor2tensor"}, {"length_penalty", 0.6}},
       {{"decoder_input_ids", {2, 9, 2070, 4}}, {"num_beams", 2}, {"eos_token_id", {1, 7, 8}}, {"max_new_tokens", 20}},
       {{"num_beams", 2}, {"renormalize_logits", true}, {"bad_words_ids", {{3}, {4, 5}}}, {"return_token_scores", true}},
-      {{"forced_bos_token_id", 2099}, {"forced_eos_token_id", 1}, {"max_length", 6}}};
+      {{"forced_bos_token_id", 2099}, {"forced_eos_token_id", 1}, {"max_length", 6}},
+      {{"do_sample", true}, {"num_return_sequences", 3}, {"top_k", 20}, {"max_new_tokens", 15}}};
   std::vector<json> requests;
   for (int i = 0; i < 32; ++i) {
     json request = settings[i % settings.size()];
+    if (request.contains("do_sample"))
+      request["seed"] = i;
     for (int j = 0; j <= i * 7 % 13; ++j)
       request["input_ids"].push_back(10 + (i * 5 + j * 3) % 50);
     request["id"] = i;
@@ -127,6 +130,106 @@ TEST(Generator, BatchesOrderAndThreadsChangeNoBit) {
     }
 }
 
+/// Answers of requests that are submitted in a random order, at most `together` at once, at random between steps.
+std::vector<std::string> answersOfArrivals(Generator &generator, const std::vector<json> &requests, unsigned seed,
+                                           size_t together = 3) {
+  std::mt19937 random(seed);
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  std::vector<Request> parsed(requests.size());
+  std::vector<std::string> lines(requests.size());
+  for (size_t next = 0, done = 0; done < requests.size();) {
+    for (size_t count = random() % (together + 1); next < order.size() && count > 0; --count, ++next) {
+      Request &request = parsed[order[next]];
+      EXPECT_TRUE(generator.parse(requests[order[next]], nullptr, request).ok());
+      generator.submit(request);
+    }
+    EXPECT_TRUE(generator.step().ok());
+    for (const Request *request : generator.collect()) {
+      EXPECT_TRUE(request->status.ok()) << request->status.message();
+      lines[static_cast<size_t>(request - parsed.data())] = generator.answer(*request).dump();
+      ++done;
+    }
+  }
+  return lines;
+}
+
+TEST(Generator, RequestsThatJoinBetweenStepsAnswerLikeAlone) {
+  std::vector<json> requests = mixedRequests();
+  std::vector<std::string> expected = answers(*generatorFor({}, {1, 1}), requests);
+  ToyOptions recompute, equal;
+  recompute.recompute = true; // these cannot join; they must not suffer from that
+  equal.equalLengths = true;
+  for (const ToyOptions &options : {ToyOptions(), recompute, equal})
+    for (auto [batch, threads] : {std::pair<int64_t, int>(1, 1), {3, 2}, {16, 1}}) {
+      GeneratorOptions own;
+      own.threads = threads;
+      own.batch = batch;
+      auto generator = generatorFor(options, own);
+      for (unsigned seed = 0; seed < 2; ++seed) // the second one in a session that was used
+        EXPECT_EQ(answersOfArrivals(*generator, requests, seed), expected) << batch << " at once, seed " << seed;
+    }
+}
+
+TEST(Generator, ARequestTakesThePlaceOfOneThatIsDone) {
+  // Outputs of very different lengths: the steps are what the sum of lengths needs, plus at most the longest one.
+  std::vector<json> requests;
+  int64_t sum = 0, longest = 0;
+  for (int64_t i = 0; i < 60; ++i) {
+    const int64_t tokens = i % 10 == 0 ? 30 : 1 + i % 4;
+    json request = {{"max_new_tokens", tokens}, {"min_new_tokens", tokens}};
+    for (int64_t j = 0; j < 1 + i % 17; ++j)
+      request["input_ids"].push_back(10 + (i * 5 + j * 3) % 50);
+    requests.push_back(request);
+    sum += tokens;
+    longest = std::max(longest, tokens);
+  }
+  GeneratorOptions own;
+  own.batch = 4;
+  std::vector<std::string> expected = answers(*generatorFor({}, {1, 1}), requests);
+  for (bool open : {false, true}) {
+    auto generator = generatorFor({}, own);
+    // Few steps are made before all have arrived.
+    EXPECT_EQ(open ? answersOfArrivals(*generator, requests, 7, 60) : answers(*generator, requests), expected);
+    const SchedulerCounts &counts = generator->counts();
+    EXPECT_EQ(counts.rows, sum);
+    EXPECT_LE(counts.steps, sum / own.batch + longest) << (open ? "open" : "all at once");
+    EXPECT_LT(counts.encodes, 60);                                // several sources at once
+    EXPECT_LE(counts.padding * 2, counts.positions) << "padding"; // the toy's sources are short
+  }
+}
+
+TEST(Generator, CancelsBetweenStepsAndGoesOn) {
+  std::atomic<bool> cancelled{false};
+  GeneratorOptions own;
+  own.cancelled = &cancelled;
+  auto generator = generatorFor({}, own);
+  Request request;
+  ASSERT_TRUE(generator->parse({{"input_ids", {3, 4}}, {"min_length", 9}}, nullptr, request).ok());
+  const std::string expected = answers(*generatorFor(), {{{"input_ids", {3, 4}}, {"min_length", 9}}})[0];
+  generator->submit(request);
+  ASSERT_TRUE(generator->step().ok());
+  cancelled = true;
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(generator->step().code(), Code::Cancelled);
+  EXPECT_EQ(generator->counts().steps, 1);
+  cancelled = false;
+  while (generator->collect().empty())
+    ASSERT_TRUE(generator->step().ok());
+  EXPECT_EQ(generator->answer(request).dump(), expected);
+
+  Request dropped, kept;
+  ASSERT_TRUE(generator->parse({{"input_ids", {5}}, {"min_length", 9}}, nullptr, dropped).ok());
+  ASSERT_TRUE(generator->parse({{"input_ids", {3, 4}}, {"min_length", 9}}, nullptr, kept).ok());
+  generator->submit(dropped);
+  ASSERT_TRUE(generator->step().ok());
+  generator->forget();
+  ASSERT_TRUE(generator->run({&kept}).ok());
+  EXPECT_EQ(generator->answer(kept).dump(), expected);
+  EXPECT_TRUE(generator->collect().empty());
+}
+
 TEST(Generator, WithoutACacheOrAMaskTheAnswerIsTheSame) {
   std::vector<json> requests = mixedRequests();
   std::vector<std::string> expected = answers(*generatorFor(), requests);
@@ -154,6 +257,30 @@ TEST(Generator, AFailingRequestLeavesTheOthersAlone) {
   EXPECT_TRUE(parsed[3].status.ok());
   for (int ok : {0, 3})
     EXPECT_FALSE(parsed[ok].hypotheses.empty());
+}
+
+TEST(Generator, AFailureAmongThoseThatJoinIsItsOwn) {
+  // An id that the encoder refuses makes a call over several sources fail; NaN ends a search.
+  std::vector<json> requests;
+  for (int i = 0; i < 24; ++i)
+    requests.push_back({{"input_ids", {i % 6 == 2 ? 77 : i % 6 == 4 ? 66 : 10 + i, 11}}, {"min_length", 4 + i % 5}});
+  GeneratorOptions own;
+  for (int64_t batch : {3, 24}) {
+    own.batch = batch;
+    auto generator = generatorFor({}, own);
+    std::vector<Request> parsed(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      ASSERT_TRUE(generator->parse(requests[i], nullptr, parsed[i]).ok());
+      generator->submit(parsed[i]);
+    }
+    for (size_t done = 0; done < requests.size(); done += generator->collect().size())
+      ASSERT_TRUE(generator->step().ok());
+    for (size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(parsed[i].status.message(), i % 6 == 2 ? "Gather node 'embed' reads index 77 outside [0, 76]"
+                                            : i % 6 == 4
+                                                ? "the model's logits are not finite at step 2 (after 2 decoder tokens)"
+                                                : "");
+  }
 }
 
 TEST(Generator, RefusesRequestsWithASentence) {

@@ -87,6 +87,7 @@ TEST(Lines, TextIsCheckedByteByByte) {
 struct Echo {
   std::vector<size_t> windows;
   LineSummary summary;
+  bool oneByOne = false;
 
   std::string run(const std::string &input, bool keepGoing, int64_t window, Status &status) {
     Pipe in, out;
@@ -104,11 +105,18 @@ struct Echo {
       request.settings.stream = line == "stream";
       return line == "bad" ? Status(Code::InvalidInput, "is bad") : Status();
     };
-    actions.compute = [this](const std::vector<Request *> &requests) {
-      windows.push_back(requests.size());
-      for (Request *request : requests)
+    std::deque<Request *> waiting;
+    actions.submit = [&](Request &request) { waiting.push_back(&request); };
+    actions.step = [&, this](std::vector<Request *> &done) {
+      windows.push_back(waiting.size());
+      // The last one first, where there are several, and only one at a time where that is asked for.
+      while (!waiting.empty() && (done.empty() || !oneByOne)) {
+        Request *request = waiting.back();
+        waiting.pop_back();
         if (request->id == "worse")
           request->status = {Code::LimitExceeded, "is worse"};
+        done.push_back(request);
+      }
       return Status();
     };
     actions.answer = [](int64_t index, const Request &request) {
@@ -165,6 +173,24 @@ TEST(LineLoop, AStreamingRequestIsAlone) {
   Status status;
   EXPECT_EQ(echo.run("a\nb\nstream\nc\nd\n", false, 100, status), "0[a]\n1[b]\n2[stream]\n3[c]\n4[d]\n");
   EXPECT_EQ(echo.windows, (std::vector<size_t>{2, 1, 2}));
+}
+
+TEST(LineLoop, KeepsTheOrderWhateverIsDoneFirst) {
+  for (int64_t window : {1, 3, 100}) {
+    Echo echo;
+    echo.oneByOne = true;
+    Status status;
+    EXPECT_EQ(echo.run("a\nb\nskip\nworse\nc\nd\n", true, window, status),
+              "0[a]\n1[b]\n2[skip]\n3!is worse\n4[c]\n5[d]\n");
+    EXPECT_EQ(echo.summary.lines, 6);
+    // A step for each line that is computed; the window is full again as soon as an answer has left.
+    EXPECT_EQ(echo.windows.size(), 5u);
+  }
+  Echo echo;
+  echo.oneByOne = true;
+  Status status;
+  EXPECT_EQ(echo.run("a\nb\nworse\nc\n", false, 100, status), "0[a]\n1[b]\n");
+  EXPECT_EQ(status.message(), "line 3: is worse");
 }
 
 TEST(LineLoop, AnswersWhatIsThereWithoutWaitingForMore) {

@@ -199,16 +199,6 @@ TEST(Search, SettingsThatExcludeEverythingAreAnError) {
   }
 }
 
-TEST(Search, CancelsBetweenSteps) {
-  Settings settings = settingsOf({{"decoder_start_token_id", 2}});
-  auto search = RequestSearch::create(settings, 23, 0, true);
-  std::vector<BatchMember> members = {{search.get(), {}}};
-  ToyStepper stepper({}, {7}, true, 1);
-  std::atomic<bool> cancelled{true};
-  EXPECT_EQ(runBatch(stepper, members, {&cancelled, {}}).code(), Code::Cancelled);
-  EXPECT_EQ(stepper.steps, 0);
-}
-
 TEST(Search, FirstStepComputesOneRowAndFinishedRequestsLeave) {
   // Beams that have no hypothesis of their own are not computed.
   Settings beam =
@@ -230,12 +220,11 @@ TEST(Search, StreamsWhatIsCertain) {
   std::vector<BatchMember> members = {{search.get(), {}}};
   ToyStepper stepper(model, {7}, true, settings.candidates());
   std::vector<std::vector<int64_t>> seen;
-  BatchHooks hooks;
-  hooks.advanced = [&](size_t) {
+  auto advanced = [&](size_t) {
     Span<const int64_t> certain = search->certain();
     seen.emplace_back(certain.begin(), certain.end());
   };
-  ASSERT_TRUE(runBatch(stepper, members, hooks).ok());
+  ASSERT_TRUE(runBatch(stepper, members, advanced).ok());
   ASSERT_GT(seen.size(), 4u);
   for (size_t i = 0; i + 1 < seen.size(); ++i) {
     ASSERT_LE(seen[i].size(), seen[i + 1].size());

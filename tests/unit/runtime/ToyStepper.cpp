@@ -109,4 +109,26 @@ Status ToyStepper::step(Span<const StepRow> rows, StepWants) {
   return Status::success();
 }
 
+Status runBatch(Stepper &stepper, std::vector<BatchMember> &members,
+                const std::function<void(size_t member)> &advanced) {
+  Batch batch(stepper);
+  for (size_t i = 0; i < members.size(); ++i) {
+    members[i].source = static_cast<int32_t>(i);
+    batch.join(members[i]);
+  }
+  auto anyActive = [&] {
+    return std::any_of(members.begin(), members.end(), [](const BatchMember &member) { return member.active(); });
+  };
+  while (anyActive()) {
+    std::vector<bool> active;
+    for (const BatchMember &member : members)
+      active.push_back(member.active());
+    TRANSEPT_TRY(batch.step());
+    for (size_t i = 0; i < members.size(); ++i)
+      if (advanced && active[i] && members[i].search->settings().stream && members[i].status.ok())
+        advanced(i);
+  }
+  return Status::success();
+}
+
 } // namespace transept::tests

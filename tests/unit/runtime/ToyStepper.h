@@ -2,12 +2,14 @@
 #ifndef TRANSEPT_TESTS_TOYSTEPPER_H
 #define TRANSEPT_TESTS_TOYSTEPPER_H
 
+#include "runtime/search/Batch.h"
 #include "runtime/search/BlockPool.h"
 #include "runtime/search/HeadResults.h"
 #include "runtime/search/Stepper.h"
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -53,6 +55,11 @@ private:
   std::vector<search::StepResult> results_;
   std::vector<std::vector<float>> logits_, specials_;
 };
+
+/// Steps until all members are done or have failed; source slot i belongs to member i. `advanced` is called after each
+/// step of a member that streams.
+Status runBatch(search::Stepper &stepper, std::vector<search::BatchMember> &members,
+                const std::function<void(size_t member)> &advanced = {});
 
 } // namespace transept::tests
 
