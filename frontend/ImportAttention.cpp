@@ -173,9 +173,9 @@ private:
     OpBuilder &builder = node.builder;
     Type result = UnrankedTensorType::get(element);
     auto op = builder.create<AttentionOp>(
-        node.loc, result, node.wants(3) ? result : Type(), query, key, value, keyMask, bias, mask,
+        node.loc, result, node.wants(3) ? result : Type(), query, key, value, keyMask, bias, mask, Value(),
         builder.getF32FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(), causalOffset,
-        builder.getF32FloatAttr(softcap), EmptyRowAttr::get(builder.getContext(), EmptyRow::Zero));
+        builder.getF32FloatAttr(softcap), EmptyRowAttr::get(builder.getContext(), EmptyRow::Zero), DimAttr());
     if (node.wants(3))
       (void)node.result(3, op.getProbabilities());
     return op.getResult();

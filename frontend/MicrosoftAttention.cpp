@@ -22,8 +22,8 @@ Value MicrosoftAttention::build(NodeImport &node) {
     causalOffset = dimConstant(builder.getContext(), 0);
   auto op = builder.create<AttentionOp>(
       node.loc, Type(UnrankedTensorType::get(node.elementOf(query))), Type(), query, key, value, keyMask, bias, mask,
-      builder.getF32FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(), causalOffset,
-      builder.getF32FloatAttr(softcap), EmptyRowAttr::get(builder.getContext(), EmptyRow::Uniform));
+      Value(), builder.getF32FloatAttr(scale), causal ? builder.getUnitAttr() : UnitAttr(), causalOffset,
+      builder.getF32FloatAttr(softcap), EmptyRowAttr::get(builder.getContext(), EmptyRow::Uniform), DimAttr());
   return node.reshape(op.getResult(), {0, 0, -1});
 }
 

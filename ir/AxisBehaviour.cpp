@@ -357,6 +357,8 @@ BEHAVIOUR(AttentionOp) {
   }
   if (which == getKeyMask() && rankOf(which) == 2)
     return axis == 0 ? become(resultAxis, 0) : mixing(resultAxis);
+  if (which == getRelative())
+    return axis == 0 && sizeOf(which, 0) == sizeOf(getQuery(), 2) ? become(resultAxis, 2) : mixing(resultAxis);
   // Bias and mask are read as [batch, heads, queries, keys].
   constexpr int64_t resultAxes[] = {0, 2, 1};
   int64_t scoreAxis = axis + 4 - rankOf(which);
@@ -366,7 +368,9 @@ BEHAVIOUR(AttentionOp) {
   return become(resultAxis, resultAxes[scoreAxis]);
 }
 
-BEHAVIOUR(CacheAttentionOp) { return axis == 0 || axis == 2 ? become(resultAxis, axis) : mixing(resultAxis); }
+BEHAVIOUR(CacheAttentionOp) {
+  return operand == 0 && (axis == 0 || axis == 2) ? become(resultAxis, axis) : mixing(resultAxis);
+}
 
 BEHAVIOUR(CrossAttentionOp) {
   return operand == 0 && (axis == 0 || axis == 2) ? become(resultAxis, axis) : mixing(resultAxis);

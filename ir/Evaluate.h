@@ -65,6 +65,11 @@ struct AttentionProblem {
 /// Fills `result` [batch, queries, heads, valueSize] and, unless null, `probabilities` [batch, heads, queries, keys].
 void attend(const AttentionProblem &problem, HostTensor &result, HostTensor *probabilities);
 
+/// [heads or 1, columns] with at least one column.
+bool isRelativeTable(const HostTensor &table, int64_t heads);
+/// The element of a relative bias, taken into the columns there are.
+double relativeBias(const HostTensor &table, int64_t head, int64_t column);
+
 } // namespace mlir::transept::host
 
 #endif // TRANSEPT_IR_EVALUATE_H

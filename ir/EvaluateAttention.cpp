@@ -92,10 +92,19 @@ void host::attend(const AttentionProblem &p, HostTensor &result, HostTensor *pro
       }
 }
 
+bool host::isRelativeTable(const HostTensor &table, int64_t heads) {
+  return table.shape().size() == 2 && (table.shape()[0] == heads || table.shape()[0] == 1) && table.shape()[1] > 0;
+}
+
+double host::relativeBias(const HostTensor &table, int64_t head, int64_t column) {
+  const int64_t columns = table.shape()[1], row = table.shape()[0] == 1 ? 0 : head;
+  return table.getDouble(row * columns + std::clamp<int64_t>(column, 0, columns - 1));
+}
+
 LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorImpl<HostTensor> &results) {
   const HostTensor &query = operands[0], &key = operands[1], &value = operands[2];
   const HostTensor keyMask = operandAt(*this, operands, 3), bias = operandAt(*this, operands, 4),
-                   mask = operandAt(*this, operands, 5);
+                   mask = operandAt(*this, operands, 5), relative = operandAt(*this, operands, 6);
   if (query.shape().size() != 4 || key.shape().size() != 4 || value.shape().size() != 4)
     return emitOpError() << "needs operands of four axes";
   const int64_t batch = query.shape()[0], queries = query.shape()[1], heads = query.shape()[2];
@@ -121,6 +130,12 @@ LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorIm
   std::optional<int64_t> offset = getCausalOffset() ? constantValue(*getCausalOffset()) : 0;
   if (!offset)
     return emitOpError() << "depends on a symbol without a value: " << *getCausalOffset();
+
+  std::optional<int64_t> origin = getRelativeOrigin() ? constantValue(*getRelativeOrigin()) : 0;
+  if (!origin)
+    return emitOpError() << "depends on a symbol without a value: " << *getRelativeOrigin();
+  if (relative && !isRelativeTable(relative, heads))
+    return emitOpError() << "has a relative bias of shape " << toText(relative.shape()) << " for " << heads << " heads";
 
   const std::vector<double> q = toDoubles(query), k = toDoubles(key), v = toDoubles(value);
   AttentionProblem problem;
@@ -148,9 +163,11 @@ LogicalResult AttentionOp::evaluate(ArrayRef<HostTensor> operands, SmallVectorIm
            (!mask ||
             mask.getInt(b * maskStrides[0] + h * maskStrides[1] + i * maskStrides[2] + j * maskStrides[3]) != 0);
   };
-  if (bias)
+  if (bias || relative)
     problem.bias = [&](int64_t b, int64_t h, int64_t i, int64_t j) {
-      return bias.getDouble(b * biasStrides[0] + h * biasStrides[1] + i * biasStrides[2] + j * biasStrides[3]);
+      double given =
+          bias ? bias.getDouble(b * biasStrides[0] + h * biasStrides[1] + i * biasStrides[2] + j * biasStrides[3]) : 0;
+      return given > exclusion && relative ? given + relativeBias(relative, h, j - i - *origin) : given;
     };
   attend(problem, result, probabilities);
   return success();

@@ -35,6 +35,19 @@ static LogicalResult requireBroadcast(InferContext &context, Operation *op, cons
   return success();
 }
 
+/// [heads or 1, distances] with one distance at least.
+static LogicalResult requireRelative(InferContext &context, Operation *op, ArrayRef<Fact> operands, Value relative,
+                                     bool hasOrigin, DimAttr heads) {
+  if (static_cast<bool>(relative) != hasOrigin)
+    return op->emitOpError() << "needs both, a relative bias and its origin, or none";
+  std::optional<Dims> dims = relative ? dimsOf(context, op, factOf(op, operands, relative)) : std::nullopt;
+  if (!dims)
+    return success();
+  if (dims->size() != 2 || ((*dims)[0] != heads && constantValue((*dims)[0]) != 1) || constantValue((*dims)[1]) == 0)
+    return op->emitOpError() << "has a relative bias of " << toString(*dims) << " for " << toString(heads) << " heads";
+  return success();
+}
+
 LogicalResult AttentionOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   Type element = elementTypeOf(operands[0]);
   auto giveUp = [&] {
@@ -88,6 +101,9 @@ LogicalResult AttentionOp::infer(InferContext &context, ArrayRef<Fact> operands,
     if (failed(requireBroadcast(context, *this, mask, scores, "mask")))
       return failure();
   }
+  // C6: a relative bias has a row per head, or one, and an origin.
+  if (failed(requireRelative(context, *this, operands, getRelative(), getRelativeOrigin().has_value(), heads)))
+    return failure();
   results.push_back(rankedFact({*batch, (*query)[1], (*query)[2], (*value)[3]}, element));
   if (getProbabilities())
     results.push_back(rankedFact(scores, element));
@@ -227,6 +243,9 @@ LogicalResult CacheAttentionOp::infer(InferContext &context, ArrayRef<Fact> oper
     results.push_back(unrankedFact(elementTypeOf(operands[0])));
     return success(unknown);
   }
+  // C2: a relative bias has a row per head, or one, and an origin.
+  if (failed(requireRelative(context, *this, operands, getRelative(), getRelativeOrigin().has_value(), (*query)[2])))
+    return failure();
   query->back() = dimConstant(getContext(), getValueSize());
   results.push_back(rankedFact(*query, elementTypeOf(operands[0])));
   return success();

@@ -120,13 +120,15 @@ void attendRow(const AttentionProblem &problem, int64_t row, HostTensor &result,
   copyElements(result, row * one.numElements(), one, 0, one.numElements());
 }
 
-LogicalResult attendToCache(CacheAttentionOp op, const HostTensor &query, InterpreterSession &session,
+LogicalResult attendToCache(CacheAttentionOp op, ArrayRef<HostTensor> operands, InterpreterSession &session,
                             HostTensor &result) {
+  const HostTensor &query = operands[0], relative = operands.size() > 1 ? operands[1] : HostTensor();
   const std::string layer = std::to_string(op.getLayer());
   const HostTensor keys = findState(session, "cache.key." + layer), values = findState(session, "cache.value." + layer);
   if (!keys || !values || query.shape().size() != 4 || keys.shape()[3] != query.shape()[3] || keys.shape()[2] == 0 ||
       query.shape()[2] % keys.shape()[2] != 0 || values.shape()[2] != keys.shape()[2] ||
-      result.numElements() != query.shape()[0] * query.shape()[1] * query.shape()[2] * values.shape()[3])
+      result.numElements() != query.shape()[0] * query.shape()[1] * query.shape()[2] * values.shape()[3] ||
+      (relative && !isRelativeTable(relative, query.shape()[2])))
     return op.emitOpError() << "cannot attend from " << toText(query.shape()) << " to the cache of layer " << layer;
   const int64_t positions = query.shape()[1];
   for (int64_t at = 0, end = liveRows(session, query.shape()[0]) * positions; at < end; ++at) {
@@ -154,6 +156,10 @@ LogicalResult attendToCache(CacheAttentionOp op, const HostTensor &query, Interp
     };
     problem.key = reader(keys);
     problem.value = reader(values);
+    if (relative)
+      problem.bias = [&, position = problem.keys - 1](int64_t, int64_t h, int64_t, int64_t j) {
+        return relativeBias(relative, h, j - position - static_cast<int64_t>(op.getRelativeOrigin().value_or(0)));
+      };
     attendRow(problem, at, result);
   }
   return success();
@@ -296,7 +302,7 @@ LogicalResult transept::evaluateInSession(Operation *op, ArrayRef<HostTensor> op
   if (auto appended = dyn_cast<CacheAppendOp>(op))
     return append(appended, operands[0], operands[1], session);
   if (auto cached = dyn_cast<CacheAttentionOp>(op))
-    return attendToCache(cached, operands[0], session, results[0]);
+    return attendToCache(cached, operands, session, results[0]);
   if (auto cross = dyn_cast<CrossAttentionOp>(op))
     return attendToSource(cross, operands, session, results);
   return search(cast<SearchHeadOp>(op), operands[0], session);

@@ -145,24 +145,28 @@ def Kernel_AttendOp : Kernel_KernelOp<"attend"> {
   let summary = "Attention over dense keys and values, online softmax, no score matrix";
   let description = [{
     inputs: query [B, T, H, D], key [B, S, Hk, D], value [B, S, Hk, Dv]; with `hasKeyMask` a mask [B, S] (non-zero = visible, any
-    integer type or i1); with `hasBias` a float bias whose 4-D shape broadcasts to [B, H, T, S]; with `hasMask` an i1 mask likewise.
+    integer type or i1); with `hasBias` a float bias whose 4-D shape broadcasts to [B, H, T, S]; with `hasMask` an i1 mask likewise;
+    with `relativeOrigin` an f32 table [H or 1, L]: its element in column j - i - relativeOrigin, taken into 0 … L - 1, is added to the score of
+    key j for query i. The first sixteen elements of a row of it are equal, and so are the last, so that those of any sixteen adjacent keys lie
+    side by side.
     output: [B, T, H, Dv], and with two outputs the probabilities [B, H, T, S].
     With `causalOffset`, key j is visible to query i iff j <= i + causalOffset. emptyRow: 0 uniform, 1 zero, 2 NaN.
     Keys are visited from 0 in absolute blocks: a key that is not visible contributes exactly nothing.
   }];
   let arguments = !con(base, (ins F32Attr:$scale, OptionalAttr<Transept_DimAttr>:$causalOffset, F32Attr:$softcap, I64Attr:$emptyRow,
-                       UnitAttr:$hasKeyMask, UnitAttr:$hasBias, UnitAttr:$hasMask));
+                       UnitAttr:$hasKeyMask, UnitAttr:$hasBias, UnitAttr:$hasMask, OptionalAttr<Transept_DimAttr>:$relativeOrigin));
   let assemblyFormat = "`shapes` $shapes" # operandsFormat # "attr-dict" # typesFormat;
 }
 def Kernel_AttendCacheOp : Kernel_KernelOp<"attend_cache"> {
   let summary = "Attention of T new positions per row over the paged self cache, each over positions 0 … its own";
   let description = [{
-    inputs: query [rows, T, H, D], pool [blocks, E], block table i32 [rows, capacity], position i64 [rows] (of query 0).
+    inputs: query [rows, T, H, D], pool [blocks, E], block table i32 [rows, capacity], position i64 [rows] (of query 0), and with
+    `relativeOrigin` a table as in attend, with positions for i.
     output: [rows, T, H, Dv].
     The key of position p and head h is at pool[block[row, p]] + keyOffset + (h * 16 + p mod 16) * D, likewise the value.
   }];
   let arguments = !con(base, (ins F32Attr:$scale, I64Attr:$heads, I64Attr:$kvHeads, I64Attr:$keySize, I64Attr:$valueSize,
-                       I64Attr:$keyOffset, I64Attr:$valueOffset));
+                       I64Attr:$keyOffset, I64Attr:$valueOffset, OptionalAttr<I64Attr>:$relativeOrigin));
   let assemblyFormat = "`shapes` $shapes" # operandsFormat # "attr-dict" # typesFormat;
 }
 def Kernel_AttendSourceOp : Kernel_KernelOp<"attend_source"> {

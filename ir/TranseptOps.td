@@ -446,15 +446,18 @@ def Transept_AttentionOp : Transept_PureOp<"attention", "", 23, [AttrSizedOperan
     Key j is visible to query i iff `causal` is absent or j <= i + causalOffset, and keyMask [B, S] (absent: all) is non-zero.
     With `softcap`, the scaled product x becomes softcap * tanh(x / softcap). `bias` (float) is broadcast to [B, H, T, S] and added to it; values of -1e4 and below count as exclusion when
     they come from a mask. `mask` is a boolean broadcast to [B, H, T, S], true = visible, for masks that are no product of the above.
+    `relative` [H or 1, distances], a constant, is added as well: its element for key j and query i is that of column j - i - relativeOrigin,
+    the first one for all columns before and the last one for all behind.
     Weights are a softmax over visible keys only; `emptyRow` says what a query without visible keys gives.
     `probabilities`, where asked for, is [B, H, T, S].
   }];
   let arguments = (ins AnyTensor:$query, AnyTensor:$key, AnyTensor:$value, Optional<AnyTensor>:$keyMask, Optional<AnyTensor>:$bias,
-                       Optional<AnyTensor>:$mask, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<Transept_DimAttr>:$causalOffset,
-                       DefaultValuedAttr<F32Attr, "0.0f">:$softcap, Transept_EmptyRowAttr:$emptyRow);
+                       Optional<AnyTensor>:$mask, Optional<AnyTensor>:$relative, F32Attr:$scale, UnitAttr:$causal,
+                       OptionalAttr<Transept_DimAttr>:$causalOffset, DefaultValuedAttr<F32Attr, "0.0f">:$softcap,
+                       Transept_EmptyRowAttr:$emptyRow, OptionalAttr<Transept_DimAttr>:$relativeOrigin);
   let results = (outs AnyTensor:$result, Optional<AnyTensor>:$probabilities);
   let assemblyFormat = [{ $query `,` $key `,` $value (`key_mask` `(` $keyMask^ `)`)? (`bias` `(` $bias^ `)`)? (`mask` `(` $mask^ `)`)?
-    `empty_row` $emptyRow attr-dict `:` functional-type(operands, results) }];
+    (`relative` `(` $relative^ `)`)? `empty_row` $emptyRow attr-dict `:` functional-type(operands, results) }];
 }
 
 //===- Control flow ----------------------------------------------------------------------------------------------------===//
@@ -506,10 +509,14 @@ def Transept_CacheAppendOp : Transept_Op<"cache_append", "", 1, [MemoryEffects<[
 }
 def Transept_CacheAttentionOp : Transept_Op<"cache_attention", "", 1, [MemoryEffects<[MemRead]>]> {
   let summary = "Attention of T new positions over the self cache of `layer`, each over the positions from 0 to its own";
-  let description = [{ query [rows, T, H, D], at the positions step.position[row] and following; result [rows, T, H, Dv]. Hk heads are cached. }];
-  let arguments = (ins AnyTensor:$query, I64Attr:$layer, F32Attr:$scale, I64Attr:$kvHeads, I64Attr:$valueSize);
+  let description = [{
+    query [rows, T, H, D], at the positions step.position[row] and following; result [rows, T, H, Dv]. Hk heads are cached.
+    `relative` is as in attention, with positions for i.
+  }];
+  let arguments = (ins AnyTensor:$query, Optional<AnyTensor>:$relative, I64Attr:$layer, F32Attr:$scale, I64Attr:$kvHeads, I64Attr:$valueSize,
+                       OptionalAttr<I64Attr>:$relativeOrigin);
   let results = (outs AnyTensor:$result);
-  let assemblyFormat = "$query attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$query (`relative` `(` $relative^ `)`)? attr-dict `:` functional-type(operands, results)";
 }
 def Transept_CrossAttentionOp : Transept_Op<"cross_attention", "", 1, [MemoryEffects<[MemRead]>]> {
   let summary = "Attention of the rows over keys and values of their source slot";

@@ -10,7 +10,7 @@ using namespace mlir::transept;
 /// Tables above this size are not read.
 static constexpr int64_t maxElements = int64_t(1) << 26;
 
-static HostTensor contentOf(Value value) {
+HostTensor transept::constantContent(Value value) {
   if (auto constant = value.getDefiningOp<ConstantOp>())
     return HostTensor::fromElements(constant.getValue());
   auto weight = value.getDefiningOp<WeightOp>();
@@ -28,7 +28,7 @@ static std::optional<ElementExprs::Triangle> findTriangle(Value value) {
   int64_t rows = type.getDimSize(type.getRank() - 2), columns = type.getDimSize(type.getRank() - 1);
   if (rows < 2 || columns < 2 || type.getNumElements() != rows * columns)
     return std::nullopt;
-  HostTensor content = contentOf(value);
+  HostTensor content = constantContent(value);
   if (!content)
     return std::nullopt;
   ElementExprs::Triangle triangle;

@@ -34,7 +34,9 @@ const Elem *ElementExprs::unique(Elem elem) {
     os << elem.tensor.getAsOpaquePointer();
     break;
   case Elem::Kind::Apply:
-    os << elem.function;
+    os << elem.function << '|';
+    if (elem.op)
+      os << getElementTypeOrSelf(elem.op->getResult(0).getType()).getAsOpaquePointer();
     break;
   }
   for (const Elem *operand : elem.operands)
@@ -77,7 +79,7 @@ static DimAttr asIndex(MLIRContext *context, const Elem *elem) {
   return {};
 }
 
-static std::optional<double> foldNumbers(StringRef f, ArrayRef<double> x) {
+std::optional<double> transept::foldNumbers(StringRef f, ArrayRef<double> x) {
   auto truth = [](bool value) { return std::optional<double>(value ? 1.0 : 0.0); };
   if (f == "add")
     return x[0] + x[1];
@@ -122,7 +124,7 @@ static std::optional<double> foldNumbers(StringRef f, ArrayRef<double> x) {
   return std::nullopt;
 }
 
-const Elem *ElementExprs::apply(StringRef function, ArrayRef<const Elem *> operands) {
+const Elem *ElementExprs::apply(StringRef function, ArrayRef<const Elem *> operands, Operation *op) {
   // Comparisons with the larger side first become their mirror image.
   if (function == "greater")
     return apply("less", {operands[1], operands[0]});
@@ -186,6 +188,9 @@ const Elem *ElementExprs::apply(StringRef function, ArrayRef<const Elem *> opera
   Elem elem{Elem::Kind::Apply};
   elem.function = function.str();
   elem.operands.assign(operands.begin(), operands.end());
+  bool isExact = foldNumbers(function, SmallVector<double>(operands.size(), 1)).has_value();
+  if (op && (!isExact || isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))))
+    elem.op = op;
   return unique(std::move(elem));
 }
 
@@ -429,7 +434,9 @@ const Elem *ElementExprs::elementwise(Operation *op, ArrayRef<const Elem *> indi
       return from.isInteger(1) ? operands[0] : apply("not", {apply("equal", {operands[0], number(0)})});
     return isa<FloatType>(from) && isa<IntegerType>(to) ? apply("trunc", operands) : operands[0];
   }
-  return apply(op->getName().stripDialect(), operands);
+  if (isa<DivOp>(op) && isa<IntegerType>(getElementTypeOrSelf(op->getResult(0).getType())))
+    return apply("trunc", {apply("div", operands)});
+  return apply(op->getName().stripDialect(), operands, op);
 }
 
 /// ScatterND whose index tensor names exactly the updates' own positions overwrites a leading box of the data.

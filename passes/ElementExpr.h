@@ -8,6 +8,7 @@
 #ifndef TRANSEPT_PASSES_ELEMENTEXPR_H
 #define TRANSEPT_PASSES_ELEMENTEXPR_H
 
+#include "ir/HostTensor.h"
 #include "ir/Transept.h"
 #include <deque>
 #include <map>
@@ -23,6 +24,7 @@ struct Elem {
   DimAttr index;                         ///< Index: a polynomial over symbols and index symbols
   Value tensor;                          ///< Load
   std::string function;                  ///< Apply: "add", "where", "le0" (operand <= 0), "eq0", "less", "equal", …
+  Operation *op = nullptr;               ///< Apply: what says how results are rounded; null where they are exact
   SmallVector<const Elem *, 4> operands; ///< Load: indices; Apply: arguments
 };
 
@@ -36,7 +38,8 @@ public:
   const Elem *number(double value);
   const Elem *index(DimAttr value);
   const Elem *load(Value tensor, ArrayRef<const Elem *> indices);
-  const Elem *apply(StringRef function, ArrayRef<const Elem *> operands);
+  /// With `op`, an element-wise op whose evaluation gives the function's results; kept where foldNumbers() may not.
+  const Elem *apply(StringRef function, ArrayRef<const Elem *> operands, Operation *op = nullptr);
 
   /// The element of `value` at `indices` (one per axis).
   const Elem *at(Value value, ArrayRef<const Elem *> indices);
@@ -76,6 +79,12 @@ private:
   llvm::DenseMap<Value, std::optional<Triangle>> triangles;
   unsigned fresh = 0;
 };
+
+/// The function of numbers where it is one of those that give exact results; nullopt for others.
+std::optional<double> foldNumbers(StringRef function, ArrayRef<double> operands);
+
+/// The content of a constant or weight; null for other values.
+HostTensor constantContent(Value value);
 
 } // namespace mlir::transept
 

@@ -2,7 +2,9 @@
 //----------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "passes/ElementExpr.h"
 #include "passes/FormOps.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -33,6 +35,20 @@ Value transept::formKeyMask(FormContext &f, Location loc, Value mask, ArrayRef<D
                });
 }
 
+FailureOr<Value> transept::formRelative(FormContext &f, Operation *op, Value table) {
+  HostTensor content = constantContent(table);
+  if (!content || content.shape().size() != 2)
+    return emitUnsupported(op) << "has a relative bias that is no constant matrix";
+  const int64_t rows = content.shape()[0], columns = content.shape()[1];
+  auto type = RankedTensorType::get({rows, columns + 2 * relativeMargin}, f.builder.getF32Type());
+  HostTensor padded = HostTensor::make(type);
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < type.getDimSize(1); ++column)
+      padded.setDouble(row * type.getDimSize(1) + column,
+                       content.getDouble(row * columns + std::clamp<int64_t>(column - relativeMargin, 0, columns - 1)));
+  return f.weight(WeightStore::of(f.context()).add(type, padded.bytes()), type);
+}
+
 LogicalResult transept::form(FormContext &f, AttentionOp op) {
   Location loc = op.getLoc();
   Type f32 = f.builder.getF32Type(), type = graphElementType(op.getResult());
@@ -49,6 +65,15 @@ LogicalResult transept::form(FormContext &f, AttentionOp op) {
   if (op.getMask())
     inputs.push_back(asFourAxes(f, loc, asBoolean(f, loc, f.tensor(op.getMask()))));
 
+  DimAttr relativeOrigin;
+  if (op.getRelative()) {
+    FailureOr<Value> table = formRelative(f, op, op.getRelative());
+    if (failed(table))
+      return failure();
+    inputs.push_back(*table);
+    relativeOrigin = dimSub(*op.getRelativeOrigin(), f.constant(relativeMargin));
+  }
+
   SmallVector<DimsAttr> outputs = {f.dims({query[0], query[1], query[2], value[3]})};
   SmallVector<Type> types = {plainType(outputs[0].getDims(), f32)};
   if (op.getProbabilities()) {
@@ -62,7 +87,7 @@ LogicalResult transept::form(FormContext &f, AttentionOp op) {
       loc, types, inputs, ValueRange{}, Value(), f.shapes(inputs, outputs), op.getScaleAttr(), causalOffset,
       op.getSoftcapAttr(), f.builder.getI64IntegerAttr(static_cast<int64_t>(op.getEmptyRow())),
       op.getKeyMask() ? f.builder.getUnitAttr() : UnitAttr(), op.getBias() ? f.builder.getUnitAttr() : UnitAttr(),
-      op.getMask() ? f.builder.getUnitAttr() : UnitAttr());
+      op.getMask() ? f.builder.getUnitAttr() : UnitAttr(), relativeOrigin);
   f.define(op.getResult(), f.cast(loc, attend.getResult(0), type));
   if (op.getProbabilities())
     f.define(op.getProbabilities(), f.cast(loc, attend.getResult(1), graphElementType(op.getProbabilities())));

@@ -68,11 +68,19 @@ LogicalResult transept::form(FormContext &f, CacheAttentionOp op) {
   llvm::append_range(inputs, poolInputs(f));
   dims.back() = f.constant(layer.valueSize);
   Builder &b = f.builder;
+  IntegerAttr relativeOrigin;
+  if (op.getRelative()) {
+    FailureOr<Value> table = formRelative(f, op, op.getRelative());
+    if (failed(table))
+      return failure();
+    inputs.push_back(*table);
+    relativeOrigin = b.getI64IntegerAttr(static_cast<int64_t>(op.getRelativeOrigin().value_or(0)) - relativeMargin);
+  }
   auto attend = f.builder.create<kernel::AttendCacheOp>(
       op.getLoc(), TypeRange{plainType(dims, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(dims)),
       op.getScaleAttr(), b.getI64IntegerAttr(*heads), b.getI64IntegerAttr(layer.heads),
       b.getI64IntegerAttr(layer.keySize), b.getI64IntegerAttr(layer.valueSize), b.getI64IntegerAttr(layer.keyOffset),
-      b.getI64IntegerAttr(layer.valueOffset));
+      b.getI64IntegerAttr(layer.valueOffset), relativeOrigin);
   f.define(op, f.cast(op.getLoc(), attend.getResult(0), graphElementType(op)));
   return success();
 }

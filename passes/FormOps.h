@@ -109,6 +109,9 @@ Value formContract(FormContext &f, Location loc, Value input, const WeightMatrix
 
 /// A mask of keys under the shape [batch, keys], in a type that kernels take: non-zero = visible.
 Value formKeyMask(FormContext &f, Location loc, Value mask, ArrayRef<DimAttr> shape);
+/// A relative bias as attention kernels read it: with `relativeMargin` copies of its ends on both sides.
+FailureOr<Value> formRelative(FormContext &f, Operation *op, Value table);
+constexpr int64_t relativeMargin = kernel::lanes - 1;
 
 } // namespace mlir::transept
 

@@ -6,8 +6,9 @@
 // is read as a function of one score (MaskDescription.h), so every exporter's spelling of scale and mask is the same
 // here.
 
+#include "ir/WeightStore.h"
 #include "passes/Fuse.h"
-#include "passes/MaskDescription.h"
+#include "passes/RelativeBias.h"
 #include <set>
 
 using namespace mlir;
@@ -67,6 +68,20 @@ Value peelScale(OpBuilder &builder, Value value, double &scale) {
   Operation *copy = builder.clone(*op);
   copy->setOperand(0, inner);
   return copy->getResult(0);
+}
+
+/// The table of a bias as a weight; null where there is no bias.
+FailureOr<Value> relativeWeight(OpBuilder &builder, Location loc, const MaskDescription &mask,
+                                const ScoreIndices &indices, int64_t heads, bool single, DimAttr &origin,
+                                std::string &reason) {
+  if (mask.bias.empty())
+    return Value();
+  FailureOr<RelativeBias> bias = tabulateBias(mask.bias, indices, heads, single, reason);
+  if (failed(bias))
+    return failure();
+  origin = bias->origin;
+  std::string key = WeightStore::of(builder.getContext()).add(bias->table.getType(), bias->table.bytes());
+  return builder.create<WeightOp>(loc, bias->table.getType(), key, StringAttr()).getResult();
 }
 
 class SiteFusion {
@@ -217,6 +232,11 @@ bool SiteFusion::fuse(SoftmaxOp softmax, MatMulOp output, Value weights, bool gu
   if (failed(mask))
     return false;
   Location loc = softmax.getLoc();
+  DimAttr origin;
+  FailureOr<Value> relative = relativeWeight(builder, loc, *mask, indices, *constantValue(heads),
+                                             constantValue(dims[dims.size() - 2]) == 1, origin, reason);
+  if (failed(relative))
+    return false;
   double scale = mask->scale;
   Value query = toRows(builder, loc, product.getLhs(), batch, heads, false);
   Value key = toRows(builder, loc, product.getRhs(), batch, heads, true);
@@ -227,9 +247,9 @@ bool SiteFusion::fuse(SoftmaxOp softmax, MatMulOp output, Value weights, bool gu
   resultDims.back() = dimsOf(rankedType(value)).back();
   EmptyRow emptyRow = guarded && mask->emptyRow == EmptyRow::NaN ? EmptyRow::Zero : mask->emptyRow;
   auto attention = builder.create<AttentionOp>(loc, makeType(resultDims, outputType.getElementType()), Type(), query,
-                                               key, value, mask->keyMask, Value(), Value(),
+                                               key, value, mask->keyMask, Value(), Value(), *relative,
                                                APFloat(static_cast<float>(scale)), mask->causalOffset.has_value(),
-                                               mask->causalOffset.value_or(DimAttr()), APFloat(0.0f), emptyRow);
+                                               mask->causalOffset.value_or(DimAttr()), APFloat(0.0f), emptyRow, origin);
   SmallVector<DimAttr> headsFirst{resultDims[0], resultDims[2], resultDims[1], resultDims[3]};
   Value result = builder.create<TransposeOp>(loc, makeType(headsFirst, outputType.getElementType()),
                                              attention.getResult(), ArrayRef<int64_t>{0, 2, 1, 3});
@@ -277,8 +297,25 @@ void SiteFusion::describe(AttentionOp op) {
   }
   if (mask->causalOffset && op.getCausal() && op.getCausalOffset() != *mask->causalOffset)
     return;
+  std::optional<int64_t> heads = constantValue(extents[1]);
+  DimAttr origin;
+  FailureOr<Value> relative = Value();
+  reason = "the number of heads is not constant";
+  if (!mask->bias.empty() && !heads)
+    relative = failure();
+  else
+    relative = relativeWeight(builder, op.getLoc(), *mask, indices, heads.value_or(0), constantValue(extents[2]) == 1,
+                              origin, reason);
+  if (failed(relative)) {
+    report.assumptions.push_back(nodeName(op) + " keeps its mask tensor: " + reason);
+    return;
+  }
   op.getMaskMutable().clear();
   op.getBiasMutable().clear();
+  if (*relative) {
+    op.getRelativeMutable().assign(*relative);
+    op.setRelativeOriginAttr(origin);
+  }
   if (mask->keyMask)
     op.getKeyMaskMutable().assign(mask->keyMask);
   if (mask->causalOffset) {

@@ -16,10 +16,40 @@ using namespace mlir::transept;
 
 namespace {
 
-/// factor * score + offset.
+/// factor * score + offset + elements of constant tables, each times a factor.
 struct Affine {
   double factor = 0, offset = 0;
+  SmallVector<std::pair<double, const Elem *>> bias = {};
+
+  bool isNumber() const { return factor == 0 && bias.empty(); }
 };
+
+/// x + sign * y; equal elements are collected.
+Affine sum(const Affine &x, const Affine &y, double sign) {
+  Affine result{x.factor + sign * y.factor, x.offset + sign * y.offset, x.bias};
+  for (auto [factor, elem] : y.bias) {
+    auto *known = llvm::find_if(result.bias, [elem = elem](const auto &part) { return part.second == elem; });
+    if (known == result.bias.end())
+      result.bias.push_back({sign * factor, elem});
+    else if ((known->first += sign * factor) == 0)
+      result.bias.erase(known);
+  }
+  return result;
+}
+
+Affine scaled(const Affine &x, double by) {
+  Affine result{x.factor * by, x.offset * by, {}};
+  for (auto [factor, elem] : x.bias)
+    if (by != 0)
+      result.bias.push_back({factor * by, elem});
+  return result;
+}
+
+/// An element of a table that the model stores, not one of zeros and ones.
+bool isTableElement(const Elem *elem) {
+  return elem->kind == Elem::Kind::Load && isa_and_nonnull<ConstantOp, WeightOp>(elem->tensor.getDefiningOp()) &&
+         isa<FloatType>(getElementTypeOrSelf(elem->tensor.getType()));
+}
 
 class Describer {
 public:
@@ -27,7 +57,7 @@ public:
 
   /// Collects the conditions `elem` depends on, in order of first appearance.
   void collect(const Elem *elem) {
-    if (!visited.insert(elem).second || elem == score)
+    if (!visited.insert(elem).second || elem == score || isTableElement(elem))
       return;
     if (isCondition(elem)) {
       conditions.push_back(elem);
@@ -46,6 +76,8 @@ public:
       return Affine{0, it->second ? 1.0 : 0.0};
     if (elem->kind == Elem::Kind::Number)
       return Affine{0, elem->number};
+    if (isTableElement(elem))
+      return Affine{0, 0, {{1.0, elem}}};
     if (elem->kind != Elem::Kind::Apply)
       return std::nullopt;
     SmallVector<Affine> x;
@@ -56,21 +88,19 @@ public:
       x.push_back(*value);
     }
     StringRef f = elem->function;
-    if (f == "add")
-      return Affine{x[0].factor + x[1].factor, x[0].offset + x[1].offset};
-    if (f == "sub")
-      return Affine{x[0].factor - x[1].factor, x[0].offset - x[1].offset};
+    if (f == "add" || f == "sub")
+      return sum(x[0], x[1], f == "add" ? 1 : -1);
     if (f == "neg")
-      return Affine{-x[0].factor, -x[0].offset};
-    if (f == "mul" && x[0].factor == 0)
-      return Affine{x[0].offset * x[1].factor, x[0].offset * x[1].offset};
-    if (f == "mul" && x[1].factor == 0)
-      return Affine{x[1].offset * x[0].factor, x[1].offset * x[0].offset};
-    if (f == "div" && x[1].factor == 0)
-      return Affine{x[0].factor / x[1].offset, x[0].offset / x[1].offset};
-    if (f == "where" && x[0].factor == 0)
+      return scaled(x[0], -1);
+    if (f == "mul" && x[0].isNumber())
+      return scaled(x[1], x[0].offset);
+    if (f == "mul" && x[1].isNumber())
+      return scaled(x[0], x[1].offset);
+    if (f == "div" && x[1].isNumber())
+      return scaled(x[0], 1 / x[1].offset);
+    if (f == "where" && x[0].isNumber())
       return x[0].offset != 0 ? x[1] : x[2];
-    if (llvm::any_of(x, [](const Affine &value) { return value.factor != 0; }))
+    if (!llvm::all_of(x, [](const Affine &value) { return value.isNumber(); }))
       return std::nullopt;
     if (f == "not")
       return Affine{0, x[0].offset == 0 ? 1.0 : 0.0};
@@ -165,7 +195,7 @@ FailureOr<MaskDescription> transept::describeMask(ElementExprs &exprs, OpBuilder
     return failure();
   }
   MaskDescription description;
-  std::optional<double> scale;
+  std::optional<Affine> visibleScore;
   bool infinite = false, finite = false;
   uint64_t visibleCount = 0;
   SmallVector<int8_t> literal(count, -1); // value a condition has in all visible assignments; 2: both
@@ -184,11 +214,15 @@ FailureOr<MaskDescription> transept::describeMask(ElementExprs &exprs, OpBuilder
       (std::isinf(value->offset) ? infinite : finite) = true;
       continue;
     }
-    if (!boolean && (value->offset != 0 || (score && scale && *scale != value->factor))) {
+    if (boolean ? !value->bias.empty() : value->offset != 0) {
       reason = "a value is added to visible scores";
       return failure();
     }
-    scale = value->factor;
+    if (visibleScore && ((score && visibleScore->factor != value->factor) || visibleScore->bias != value->bias)) {
+      reason = "visible scores are changed in different ways";
+      return failure();
+    }
+    visibleScore = value;
     visible[assignment] = true;
     ++visibleCount;
     for (unsigned i = 0; i < count; ++i) {
@@ -201,7 +235,8 @@ FailureOr<MaskDescription> transept::describeMask(ElementExprs &exprs, OpBuilder
     reason = "visible keys are no conjunction of conditions";
     return failure();
   }
-  description.scale = scale.value_or(1.0);
+  description.scale = visibleScore->factor;
+  description.bias = visibleScore->bias;
   description.emptyRow = infinite && !finite ? EmptyRow::NaN : EmptyRow::Uniform;
   MLIRContext *context = builder.getContext();
   for (unsigned i = 0; i < count; ++i) {

@@ -14,7 +14,9 @@ struct MaskDescription {
   std::optional<DimAttr> causalOffset;   ///< key j is visible to query i only if j <= i + offset
   Value keyMask;                         ///< key j of batch b is visible only if keyMask[b, j] is non-zero
   EmptyRow emptyRow = EmptyRow::Uniform; ///< what a query without visible keys gives
-  SmallVector<std::string> assumptions;  ///< for the report
+  /// Added to the scores of visible keys: factors times elements of constant tables.
+  SmallVector<std::pair<double, const Elem *>> bias;
+  SmallVector<std::string> assumptions; ///< for the report
 };
 
 /// The index symbols of a score: batch, head, query, key.

@@ -114,19 +114,35 @@ LogicalResult StepBuilder::buildSelfAttention(AttentionOp op, Value query) {
     if (!llvm::is_contained(result.notes, note))
       result.notes.push_back(note);
   }
+  Value relative;
+  IntegerAttr relativeOrigin;
+  if (op.getRelative()) {
+    DimAttr origin = *op.getRelativeOrigin();
+    std::optional<int64_t> column =
+        constantValue(model.explicitCaches ? dimSub(origin, dimSymbol(context, along)) : origin);
+    if (!column)
+      return broken(op, "distances are not counted from the position");
+    FailureOr<Value> table = inStepValue(op.getRelative(), op);
+    if (failed(table))
+      return failure();
+    relative = *table;
+    relativeOrigin = builder.getI64IntegerAttr(*column);
+  }
   if (failed(appendToCache(op)))
     return failure();
   auto type = stepType(rankedType(op.getResult()), false);
-  built[op.getResult()] =
-      builder.create<CacheAttentionOp>(op.getLoc(), type, query, static_cast<uint64_t>(layers.lookup(op)),
-                                       op.getScale(), static_cast<uint64_t>(rankedType(op.getKey()).getDimSize(2)),
-                                       static_cast<uint64_t>(rankedType(op.getValue()).getDimSize(3)));
+  built[op.getResult()] = builder.create<CacheAttentionOp>(
+      op.getLoc(), type, query, relative, builder.getI64IntegerAttr(layers.lookup(op)), op.getScaleAttr(),
+      builder.getI64IntegerAttr(rankedType(op.getKey()).getDimSize(2)),
+      builder.getI64IntegerAttr(rankedType(op.getValue()).getDimSize(3)), relativeOrigin);
   return success();
 }
 
 LogicalResult StepBuilder::buildCrossAttention(AttentionOp op, Value query) {
   if (op.getCausal())
     return broken(op, "attention over the source is causal");
+  if (op.getRelative())
+    return broken(op, "attention over the source depends on distances");
   if (op.getKeyMask() && classOf(op.getKeyMask()) != Class::Static)
     return broken(op, "target ids hide source positions");
   auto perSource = [&](Value value) -> Value {

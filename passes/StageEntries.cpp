@@ -282,8 +282,9 @@ static AttentionOp withProbabilities(OpBuilder &builder, AttentionOp op) {
   auto type = rankedType(op.getResult());
   Type scores = makeType({query[0], query[2], query[1], key[1]}, type.getElementType());
   auto made = builder.create<AttentionOp>(op.getLoc(), type, scores, op.getQuery(), op.getKey(), op.getValue(),
-                                          op.getKeyMask(), op.getBias(), op.getMask(), op.getScale(), op.getCausal(),
-                                          op.getCausalOffset().value_or(DimAttr()), op.getSoftcap(), op.getEmptyRow());
+                                          op.getKeyMask(), op.getBias(), op.getMask(), op.getRelative(), op.getScale(),
+                                          op.getCausal(), op.getCausalOffset().value_or(DimAttr()), op.getSoftcap(),
+                                          op.getEmptyRow(), op.getRelativeOrigin().value_or(DimAttr()));
   op.getResult().replaceAllUsesWith(made.getResult());
   op.erase();
   return made;

@@ -36,6 +36,7 @@ public:
     keyMask = optional(op.getHasKeyMask());
     bias = optional(op.getHasBias());
     mask = optional(op.getHasMask());
+    relative = optional(op.getRelativeOrigin().has_value());
     ArrayRef<DimAttr> query = shapeOf(0), key = shapeOf(1), value = shapeOf(2);
     queries = e.dim(query[1]);
     heads = e.dim(query[2]);
@@ -208,6 +209,12 @@ private:
       score = e.add(score, value);
       also(e.compare(arith::CmpFPredicate::UGT, value, e.number(vf32, exclusion)));
     }
+    if (relative) {
+      ArrayRef<DimAttr> table = shapeOf(*relative);
+      Value row = constantValue(table[0]) == 1 ? e.index(0) : head;
+      Value column = e.sub(e.sub(j, i), e.dim(*op.getRelativeOrigin()));
+      score = e.add(score, emitRelative(e, input(*relative), table, row, column));
+    }
     if (op.getCausalOffset()) {
       Value last = e.add(i, e.dim(*op.getCausalOffset()));
       also(e.lanesBelow(e.minimum(e.add(e.sub(last, j), e.index(1)), e.index(lanes))));
@@ -364,7 +371,7 @@ private:
   AttendOp op;
   KernelOp kernel;
   Type f32, vf32;
-  std::optional<unsigned> keyMask, bias, mask; // operand numbers
+  std::optional<unsigned> keyMask, bias, mask, relative; // operand numbers
   // Sizes.
   Value queries, heads, keyHeads, keys, keySize, valueSize, paddedKeySize, paddedValueSize, blocks;
   // Parts of the scratch memory. `visible` has one byte per key of the block.

@@ -17,6 +17,12 @@ Value cpu::finiteMaximum(Emitter &e, Value maximum) {
   return e.select(none, e.number(maximum.getType(), 0), maximum);
 }
 
+Value cpu::emitRelative(Emitter &e, Value table, ArrayRef<transept::DimAttr> shape, Value row, Value column) {
+  Value columns = e.dim(shape[1]);
+  Value first = e.maximum(e.minimum(column, e.sub(columns, e.index(lanes))), e.index(0));
+  return e.load(e.pointer(table, e.add(e.mul(row, columns), first), e.f32()), e.vf32());
+}
+
 SoftmaxState cpu::emitSoftmaxBlock(Emitter &e, Value scores, Value count, ScoreOf scoreOf, Value maximum, Value total) {
   Value low = e.number(e.vf32(), -infinity);
   auto larger = [&](Value x, Value y) -> Value { return e.b.create<arith::MaximumFOp>(e.loc, x, y); };

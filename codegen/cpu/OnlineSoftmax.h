@@ -25,6 +25,11 @@ using ScoreOf = llvm::function_ref<Value(Value raw, Value position)>;
 SoftmaxState emitSoftmaxBlock(emit::Emitter &emitter, Value scores, Value count, ScoreOf scoreOf, Value maximum,
                               Value total);
 
+/// Sixteen adjacent elements of row `row` of a table [rows, columns] that begin at `column`, which may lie outside; the
+/// first sixteen elements of a row are equal, and so are the last.
+Value emitRelative(emit::Emitter &emitter, Value table, llvm::ArrayRef<transept::DimAttr> shape, Value row,
+                   Value column);
+
 /// `maximum`, or 0 where nothing was visible: what exponents are taken relative to.
 Value finiteMaximum(emit::Emitter &emitter, Value maximum);
 

@@ -30,6 +30,7 @@ struct RowAttention {
   Value count;                                 // index
   llvm::function_ref<Value(Value)> key, value; // pointers of key and value j
   std::function<Value(Value)> visible;         // of keys j … j + 15 as i1 lanes; none: all are
+  std::function<Value(Value)> relative;        // what is added to the scores of keys j … j + 15; none: nothing
   Value output;                                // pointer to valueSize floats
   Value probabilities;                         // pointer to `count` floats; none: not asked for
   Value scores;                                // pointer to attendKeys + 16 floats of scratch
@@ -117,6 +118,8 @@ private:
     multiplyKeys(from, count);
     auto scoreOf = [&](Value raw, Value position) {
       Value score = e.mul(raw, e.number(vf32, row.scale));
+      if (row.relative)
+        score = e.add(score, row.relative(e.add(from, position)));
       if (row.visible)
         score = e.select(row.visible(e.add(from, position)), score, e.number(vf32, -infinity));
       if (row.probabilities) // until the end, the scores
@@ -219,6 +222,13 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
       row.count = e.add(row.count, e.div(e.rem(item, e.dim(rowItems)), e.index(heads)));
     row.key = keyAt;
     row.value = valueAt;
+    if (op.getRelativeOrigin())
+      row.relative = [&](Value j) {
+        ArrayRef<DimAttr> table = shapeOf(kernel, 4);
+        Value distance = e.sub(e.add(j, e.index(1)), row.count);
+        return emitRelative(e, e.buffer(op.getInputs()[4]), table, constantValue(table[0]) == 1 ? e.index(0) : h,
+                            e.sub(distance, e.index(static_cast<int64_t>(*op.getRelativeOrigin()))));
+      };
     row.output = e.pointer(output, e.mul(item, e.index(valueSize)), e.f32());
     row.scores = e.scratch;
     RowEmitter(e, row).emit();

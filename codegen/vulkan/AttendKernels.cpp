@@ -23,6 +23,13 @@ static ArrayRef<DimAttr> shapeOf(KernelOp op, unsigned operand) {
   return cast<DimsAttr>(op.getShapes()[operand]).getDims();
 }
 
+/// The element of a relative bias [heads or 1, columns] at `column`, which may lie outside.
+static Value loadRelative(Emitter &e, Value table, ArrayRef<DimAttr> shape, Value head, Value column) {
+  Value columns = e.dim(shape[1]), row = constantValue(shape[0]) == 1 ? e.index(0) : head;
+  column = e.maximum(e.minimum(column, e.sub(columns, e.index(1))), e.index(0));
+  return e.load(e.pointer(table, e.add(e.mul(row, columns), column), e.f32()), e.f32());
+}
+
 static bool isMultipleOfFour(DimAttr dim) { return constantValue(dim).value_or(1) % 4 == 0; }
 
 //===- Dense keys
@@ -39,6 +46,7 @@ public:
     keyMask = optional(op.getHasKeyMask());
     bias = optional(op.getHasBias());
     mask = optional(op.getHasMask());
+    relative = optional(op.getRelativeOrigin().has_value());
     ArrayRef<DimAttr> query = shapeOf(kernel, 0), key = shapeOf(kernel, 1), value = shapeOf(kernel, 2);
     queries = e.dim(query[1]);
     heads = e.dim(query[2]);
@@ -106,6 +114,10 @@ private:
       score = e.add(score, value);
       also(e.compare(arith::CmpFPredicate::UGT, value, e.number(e.f32(), exclusion)));
     }
+    if (relative) {
+      Value column = e.sub(e.sub(j, i), e.dim(*op.getRelativeOrigin()));
+      score = e.add(score, loadRelative(e, input(*relative), shapeOf(kernel, *relative), head, column));
+    }
     if (keyMask) {
       Type element = elementOf(*keyMask);
       Value key = e.load(e.pointer(input(*keyMask), e.add(e.mul(batch, row.keys), j), element), element);
@@ -134,10 +146,10 @@ private:
   AttendOp op;
   KernelOp kernel;
   RowAttentionEmitter attention;
-  RowAttention row;                            // what is the same for all items
-  std::optional<unsigned> keyMask, bias, mask; // operand numbers
-  Value queries, heads, keyHeads;              // sizes
-  Value batch, head, i;                        // of the item
+  RowAttention row;                                      // what is the same for all items
+  std::optional<unsigned> keyMask, bias, mask, relative; // operand numbers
+  Value queries, heads, keyHeads;                        // sizes
+  Value batch, head, i;                                  // of the item
 };
 
 } // namespace
@@ -242,7 +254,14 @@ LogicalResult vulkan::emitAttendCache(Shader &shader, AttendCacheOp op) {
     row.query = e.pointer(e.buffer(op.getInputs()[0]), e.mul(item, row.keySize), e.f32());
     row.key = [&](Value j) { return cache.at(r, j, keyHead, op.getKeyOffset(), op.getKeySize()); };
     row.value = [&](Value j) { return cache.at(r, j, keyHead, op.getValueOffset(), op.getValueSize()); };
-    row.score = [&](Value, Value product) { return e.mul(product, e.number(e.f32(), op.getScale().convertToFloat())); };
+    row.score = [&](Value j, Value product) {
+      Value score = e.mul(product, e.number(e.f32(), op.getScale().convertToFloat()));
+      if (!op.getRelativeOrigin())
+        return score;
+      Value distance = e.sub(e.add(j, e.index(1)), row.keys);
+      Value column = e.sub(distance, e.index(static_cast<int64_t>(*op.getRelativeOrigin())));
+      return e.add(score, loadRelative(e, e.buffer(op.getInputs()[4]), shapeOf(kernel, 4), head, column));
+    };
     row.output = e.pointer(e.buffer(op.getOutputs()[0]), e.mul(item, row.valueSize), e.f32());
     attention.emit(row);
   });

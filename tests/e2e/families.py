@@ -197,6 +197,19 @@ def overrides(tool, folder, tmp):
     run_model(tool, part, folder, tmp)
 
 
+# ---- relative positions ----
+
+
+def relative_bias(tool, folder, tmp):
+    """A bias by distance is no obstacle to fused attention, caches, or padded batches."""
+    report = os.path.join(tmp, "r.json")
+    expect_success(tool.compile(folder, os.path.join(tmp, "m.tsp"), "--report", report, "--stop-after", "plan"), "compile")
+    with open(report, encoding="utf-8") as file:
+        page = json.load(file)
+    expect(page["attention"]["fused"] == page["attention"]["sites"] > 0, f"attention: {page['attention']}")
+    expect(any("is computed from 2 self caches" in line for line in page["staging"]), f"staging: {page['staging']}")
+
+
 # ---- narrow types ----
 
 
@@ -246,6 +259,8 @@ def tests(tool, root):
     yield test(explicit_caches, "t2t-style")
     yield test(missing_cross_keys, "marian-tiny")
     yield test(overrides, "t2t-style")
+    yield test(relative_bias, "t5-tiny")
+    yield test(relative_bias, "longt5-tiny")
     yield test(encoder_only, "bert-tiny")
     yield test(precision, "marian-tiny-fp16-native")
     yield test(precision, "marian-tiny-int8")

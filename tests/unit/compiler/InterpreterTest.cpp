@@ -18,6 +18,9 @@ protected:
     context.loadDialect<TranseptDialect, func::FuncDialect>();
   }
 
+  /// Steps over a cache give what the attention of all positions gives.
+  void expectEqualSteps(const char *stepText, const char *wholeText);
+
   func::FuncOp parse(const std::string &text, StringRef name = "main") {
     modules.push_back(parseSourceString<ModuleOp>(text, &context));
     EXPECT_TRUE(modules.back());
@@ -154,16 +157,34 @@ constexpr const char *step = R"mlir(
       : (tensor<3x1x2x4xf32>) -> tensor<3x1x2x4xf32>
     return %0 : tensor<3x1x2x4xf32>
   })mlir";
+constexpr const char *stepWithDistances = R"mlir(
+  func.func @step(%q: tensor<3x1x2x4xf32>, %k: tensor<3x1x2x4xf32>, %v: tensor<3x1x2x4xf32>) -> tensor<3x1x2x4xf32> {
+    %t = transept.constant dense<[[0.5, 1.0, -2.0], [1.5, 0.25, 3.0]]> : tensor<2x3xf32>
+    transept.cache_append %k, %v {layer = 0 : i64} : tensor<3x1x2x4xf32>, tensor<3x1x2x4xf32>
+    %0 = transept.cache_attention %q relative(%t) {layer = 0 : i64, scale = 5.0e-01 : f32, kvHeads = 2 : i64, valueSize = 4 : i64,
+      relativeOrigin = -2 : i64} : (tensor<3x1x2x4xf32>, tensor<2x3xf32>) -> tensor<3x1x2x4xf32>
+    return %0 : tensor<3x1x2x4xf32>
+  })mlir";
 
 TEST_F(InterpreterTest, CachedStepsEqualOneCausalAttention) {
-  func::FuncOp stepFunction = parse(step, "step");
-  func::FuncOp whole = parse(R"mlir(
+  expectEqualSteps(step, R"mlir(
     func.func @main(%q: tensor<3x20x2x4xf32>, %k: tensor<3x20x2x4xf32>, %v: tensor<3x20x2x4xf32>) -> tensor<3x20x2x4xf32> {
-      %0 = "transept.attention"(%q, %k, %v) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>, scale = 5.0e-01 : f32, causal,
-        causalOffset = #transept.dim<0>, emptyRow = #transept<empty_row zero>}>
+      %0 = transept.attention %q, %k, %v empty_row zero {scale = 5.0e-01 : f32, causal, causalOffset = #transept.dim<0>}
         : (tensor<3x20x2x4xf32>, tensor<3x20x2x4xf32>, tensor<3x20x2x4xf32>) -> tensor<3x20x2x4xf32>
       return %0 : tensor<3x20x2x4xf32>
     })mlir");
+  expectEqualSteps(stepWithDistances, R"mlir(
+    func.func @main(%q: tensor<3x20x2x4xf32>, %k: tensor<3x20x2x4xf32>, %v: tensor<3x20x2x4xf32>) -> tensor<3x20x2x4xf32> {
+      %t = transept.constant dense<[[0.5, 1.0, -2.0], [1.5, 0.25, 3.0]]> : tensor<2x3xf32>
+      %0 = transept.attention %q, %k, %v relative(%t) empty_row zero {scale = 5.0e-01 : f32, causal, causalOffset = #transept.dim<0>,
+        relativeOrigin = #transept.dim<-2>}
+        : (tensor<3x20x2x4xf32>, tensor<3x20x2x4xf32>, tensor<3x20x2x4xf32>, tensor<2x3xf32>) -> tensor<3x20x2x4xf32>
+      return %0 : tensor<3x20x2x4xf32>
+    })mlir");
+}
+
+void InterpreterTest::expectEqualSteps(const char *stepText, const char *wholeText) {
+  func::FuncOp stepFunction = parse(stepText, "step"), whole = parse(wholeText);
   const int64_t rows = 3, length = 20, capacity = 32, width = heads * size;
   const HostTensor q = noise({rows, length, heads, size}, 1), k = noise({rows, length, heads, size}, 2),
                    v = noise({rows, length, heads, size}, 3);

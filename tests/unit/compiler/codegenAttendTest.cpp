@@ -47,22 +47,39 @@ struct Sizes {
 
 struct Options {
   bool keyMask = false, bias = false, mask = false, probabilities = false;
-  std::optional<int64_t> causal;
+  std::optional<int64_t> causal, relativeOrigin;
   double softcap = 0;
   int emptyRow = 1;
 };
 
+/// Columns of a relative bias: sixteen equal ones at each end.
+constexpr int64_t relativeColumns = 60;
+
+Array<float> relativeTable(int64_t heads) {
+  Array<float> table = randomFloats(heads * relativeColumns, 6, 2);
+  for (int64_t h = 0; h < heads; ++h)
+    for (int64_t c = 0; c < 16; ++c) {
+      table[h * relativeColumns + c] = table[h * relativeColumns];
+      table[(h + 1) * relativeColumns - 1 - c] = table[(h + 1) * relativeColumns - 16];
+    }
+  return table;
+}
+
+double relativeBias(const Array<float> &table, int64_t head, int64_t column) {
+  return table[head * relativeColumns + std::clamp<int64_t>(column, 0, relativeColumns - 1)];
+}
+
 struct Problem {
   Sizes n;
   Options options;
-  Array<float> q, k, v, bias;
+  Array<float> q, k, v, bias, relative;
   Array<uint8_t> mask;
   Array<int32_t> keyMask;
 
   Problem(Sizes n, Options options)
       : n(n), options(options), q(randomFloats(n.B * n.T * n.H * n.D, 1)), k(randomFloats(n.B * n.S * n.Hk * n.D, 2)),
         v(randomFloats(n.B * n.S * n.Hk * n.Dv, 3)), bias(randomFloats(n.H * n.T * n.S, 4, 2)),
-        mask(n.B * n.T * n.S, 1), keyMask(n.B * n.S, 1) {
+        relative(relativeTable(n.H)), mask(n.B * n.T * n.S, 1), keyMask(n.B * n.S, 1) {
     std::mt19937 generator(5);
     for (uint8_t &shown : mask)
       shown = generator() % 4 != 0;
@@ -91,6 +108,9 @@ struct Problem {
       operand("bias", "F", "[1, _H, T, S]", "hasBias");
     if (options.mask)
       operand("mask", "!kernel.buffer<i1>", "[B, 1, T, S]", "hasMask");
+    if (options.relativeOrigin)
+      operand("relative", "F", "[_H, " + std::to_string(relativeColumns) + "]",
+              "relativeOrigin = #transept.dim<" + std::to_string(*options.relativeOrigin) + ">");
     if (options.causal)
       attrs += ", causalOffset = #transept.dim<" + std::to_string(*options.causal) + ">";
     std::string outs = "%y";
@@ -128,6 +148,8 @@ struct Problem {
       sum += double(q[((b * n.T + i) * n.H + h) * n.D + d]) * k[((b * n.S + j) * n.Hk + h / (n.H / n.Hk)) * n.D + d];
     sum *= 0.3f;
     sum = options.softcap ? options.softcap * std::tanh(sum / options.softcap) : sum;
+    if (options.relativeOrigin)
+      sum += relativeBias(relative, h, j - i - *options.relativeOrigin);
     return sum + (options.bias ? bias[(h * n.T + i) * n.S + j] : 0);
   }
 
@@ -143,6 +165,8 @@ struct Problem {
       buffers.push_back(bias.data());
     if (options.mask)
       buffers.push_back(mask.data());
+    if (options.relativeOrigin)
+      buffers.push_back(relative.data());
     buffers.push_back(result.y.data());
     if (options.probabilities)
       buffers.push_back(result.p.data());
@@ -206,6 +230,15 @@ TEST_P(Attend, MatchesDoublePrecision) {
   causal.causal = 5;
   causal.keyMask = true;
   cases.push_back({{3, 9, 14, 2, 2, 8, 8}, causal});
+  Options relative;
+  for (int64_t origin : {-30, -200, 90}) { // in reach of all keys, before and behind them
+    relative.relativeOrigin = origin;
+    cases.push_back({{1, 70, 133, 2, 1, 16, 8}, relative});
+  }
+  relative.relativeOrigin = -40;
+  relative.keyMask = relative.probabilities = true;
+  relative.causal = 0;
+  cases.push_back({{2, 37, 37, 2, 2, 8, 8}, relative});
   for (auto &[sizes, options] : cases) {
     Problem problem(sizes, options);
     Kernels kernels(problem.text(), GetParam());
@@ -292,6 +325,13 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
       {scale = 0.5 : f32, heads = 4 : i64, kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = _k : i64, valueOffset = _v : i64}
       : (F, F, I, !kernel.buffer<i64>, F, I) -> ()
 }
+kernel.func @relative symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%q: F, %pool: F, %table: I, %position: !kernel.buffer<i64>, %bias: F, %y: F, %live: I):
+  kernel.attend_cache shapes [#transept.dims<[rows, 1, 4, 20]>, #transept.dims<[blocks, _E]>, #transept.dims<[rows, capacity]>,
+      #transept.dims<[rows]>, #transept.dims<[4, 60]>, #transept.dims<[rows, 1, 4, 12]>] ins(%q, %pool, %table, %position, %bias) outs(%y)
+      live(%live) {scale = 0.5 : f32, heads = 4 : i64, kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = _k : i64,
+      valueOffset = _v : i64, relativeOrigin = -50 : i64} : (F, F, I, !kernel.buffer<i64>, F, F, I) -> ()
+}
 )",
                               {{"_E", std::to_string(E)},
                                {"_k", std::to_string(keyOffset)},
@@ -318,23 +358,37 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
   }
   EXPECT_TRUE(std::isnan(pool[keyOffset - 1]) && std::isnan(pool[valueOffset + Hk * 16 * Dv]));
   Array<float> q = randomFloats(rows * H * D, 3);
-  for (int64_t p : {0, 1, 15, 16, 63, 64, 69}) {
+  Array<float> bias = relativeTable(H);
+  for (auto [p, relative] : std::vector<std::pair<int64_t, bool>>{{0, false},
+                                                                  {1, false},
+                                                                  {15, false},
+                                                                  {16, false},
+                                                                  {63, false},
+                                                                  {64, false},
+                                                                  {69, false},
+                                                                  {0, true},
+                                                                  {16, true},
+                                                                  {69, true}}) {
     Array<float> y(rows * H * Dv, -9.0f), split(rows * H * Dv, -9.0f);
     std::fill(position.begin(), position.end(), p);
-    std::vector<void *> buffers{q.data(), pool.data(), table.data(), position.data(), y.data(), live.data()};
-    kernels.run(1, buffers, {rows, capacity, blocks});
-    buffers[4] = split.data();
-    kernels.run(1, buffers, {rows, capacity, blocks}, 5);
+    std::vector<void *> buffers{q.data(), pool.data(), table.data(), position.data()};
+    if (relative)
+      buffers.push_back(bias.data());
+    size_t result = buffers.size();
+    buffers.insert(buffers.end(), {y.data(), live.data()});
+    kernels.run(relative ? 2 : 1, buffers, {rows, capacity, blocks});
+    buffers[result] = split.data();
+    kernels.run(relative ? 2 : 1, buffers, {rows, capacity, blocks}, 5);
     EXPECT_TRUE(sameBits(y, split));
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t h = 0; h < H; ++h) {
         auto weights = softmax(
             p + 1,
-            [&](int64_t j) {
+            [&, p = p, relative = relative](int64_t j) {
               double sum = 0;
               for (int64_t d = 0; d < D; ++d)
                 sum += double(q[(r * H + h) * D + d]) * keys[((j * rows + r) * Hk + h / 2) * D + d];
-              return sum * 0.5;
+              return sum * 0.5 + (relative ? relativeBias(bias, h, j - p + 50) : 0);
             },
             [](int64_t) { return true; });
         for (int64_t d = 0; d < Dv; ++d) {
