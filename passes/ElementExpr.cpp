@@ -5,6 +5,7 @@
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
+#include <utility>
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -137,6 +138,11 @@ const Elem *ElementExprs::apply(StringRef function, ArrayRef<const Elem *> opera
       values.push_back(operand->number);
     if (std::optional<double> folded = foldNumbers(function, values))
       return number(*folded);
+  }
+  if (function == "equal" && counting && operands[0]->kind == Elem::Kind::Load && operands[0]->tensor == counted &&
+      operands[1]->kind == Elem::Kind::Number) {
+    padding = operands[1]->number;
+    return number(0);
   }
   if (function == "where") {
     if (operands[0]->kind == Elem::Kind::Number)
@@ -467,6 +473,24 @@ const Elem *ElementExprs::scatter(ScatterNDOp op, ArrayRef<const Elem *> indices
   return apply("where", {inside, at(op.getUpdates(), indices), at(op.getData(), indices)});
 }
 
+/// Running sums of one number.
+const Elem *ElementExprs::runningSum(CumSumOp op, ArrayRef<const Elem *> indices) {
+  auto type = dyn_cast<RankedTensorType>(op.getInput().getType());
+  if (!type || !op.getAxis() || op.getReverse() || op.getProduct())
+    return nullptr;
+  int64_t axis = static_cast<int64_t>(*op.getAxis());
+  axis += axis < 0 ? type.getRank() : 0;
+  Elems inner(indices.begin(), indices.end());
+  inner[axis] = index(indexSymbol("k", dimsOf(type)[axis]));
+  bool outer = std::exchange(counting, true);
+  const Elem *each = at(op.getInput(), inner);
+  counting = outer;
+  if (each->kind != Elem::Kind::Number)
+    return nullptr;
+  const Elem *count = op.getExclusive() ? indices[axis] : apply("add", {indices[axis], number(1)});
+  return apply("mul", {count, each});
+}
+
 const Elem *ElementExprs::at(Value value, ArrayRef<const Elem *> indices) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   Operation *op = value.getDefiningOp();
@@ -541,6 +565,9 @@ const Elem *ElementExprs::at(Value value, ArrayRef<const Elem *> indices) {
     result.append(indices.begin() + axis + inner, indices.end());
     return at(gather.getData(), result);
   }
+  if (auto sum = dyn_cast<CumSumOp>(op))
+    if (const Elem *result = runningSum(sum, indices))
+      return result;
   if (auto scatterOp = dyn_cast<ScatterNDOp>(op))
     if (const Elem *result = scatter(scatterOp, indices))
       return result;

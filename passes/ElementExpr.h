@@ -51,6 +51,11 @@ public:
   };
   Moved moved(Value value, ArrayRef<const Elem *> indices);
 
+  /// Inside of running sums, elements of `ids` equal no number, as if none were padding. `padding` receives the number
+  /// they were compared with.
+  void countAll(Value ids) { counted = ids; }
+  std::optional<double> padding;
+
   /// Splits index `value` into {value floordiv extent, value mod extent} where ranges prove that no floordiv is needed.
   std::optional<std::pair<DimAttr, DimAttr>> split(DimAttr value, DimAttr extent) const;
   /// Largest value the index expression takes, as a polynomial over sizes.
@@ -71,6 +76,7 @@ private:
   bool throughReshape(RankedTensorType from, RankedTensorType to, SmallVectorImpl<const Elem *> &indices);
   const Elem *elementwise(Operation *op, ArrayRef<const Elem *> indices);
   const Elem *scatter(ScatterNDOp op, ArrayRef<const Elem *> indices);
+  const Elem *runningSum(CumSumOp op, ArrayRef<const Elem *> indices);
 
   MLIRContext *context;
   std::deque<Elem> nodes;
@@ -78,6 +84,8 @@ private:
   llvm::StringMap<DimAttr> extents;
   llvm::DenseMap<Value, std::optional<Triangle>> triangles;
   unsigned fresh = 0;
+  Value counted;
+  bool counting = false;
 };
 
 /// The function of numbers where it is one of those that give exact results; nullopt for others.

@@ -246,10 +246,29 @@ struct ComposeTransposes : OpRewritePattern<TransposeOp> {
   }
 };
 
+/// Rows of a table at flattened indices, given the shape of the indices again.
+struct GatherAtIndices : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto gather = op.getInput().getDefiningOp<GatherOp>();
+    auto flat = gather && gather.getAxis() == 0 ? gather.getIndices().getDefiningOp<ReshapeOp>() : ReshapeOp();
+    if (!flat || !isResolved(op) || !isResolved(flat) || rankedType(flat.getResult()).getRank() != 1 ||
+        !rankedType(gather.getData()))
+      return failure();
+    RankedTensorType result = rankedType(op.getResult());
+    SmallVector<DimAttr> dims = dimsOf(rankedType(flat.getInput())), table = dimsOf(rankedType(gather.getData()));
+    dims.append(table.begin() + 1, table.end());
+    if (dims != dimsOf(result))
+      return failure();
+    rewriter.replaceOpWithNewOp<GatherOp>(op, result, gather.getData(), flat.getInput(), gather.getAxis());
+    return success();
+  }
+};
+
 } // namespace
 
 void transept::populateLayoutPatterns(RewritePatternSet &patterns) {
-  patterns.add<SinkBelowRowwise<LinearOp>, SinkBelowRowwise<LayerNormOp>, SinkBelowElementwise,
+  patterns.add<GatherAtIndices, SinkBelowRowwise<LinearOp>, SinkBelowRowwise<LayerNormOp>, SinkBelowElementwise,
                SinkTransposeBelowReshape, ComposeReshapes, ComposeTransposes>(patterns.getContext());
 }
 

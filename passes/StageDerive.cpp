@@ -103,6 +103,7 @@ LogicalResult StepBuilder::classify() {
     else if (llvm::is_contained(op.getOperands(), ids) && !isa<PadOp>(op))
       plain = true;
   }
+  exprs.countAll(ids);
   if (shifted && plain) {
     result.reason = "decoder ids are used both shifted and unshifted";
     return failure();
@@ -420,10 +421,21 @@ LogicalResult StepBuilder::buildDecoder(Operation *op) {
   return success();
 }
 
+void StepBuilder::noteCounted() {
+  std::optional<double> padding = std::exchange(exprs.padding, std::nullopt);
+  if (!padding)
+    return;
+  std::string note = "tokens given to the decoder are never " + std::to_string(static_cast<int64_t>(*padding)) +
+                     " (the graph would not count them as positions)";
+  if (!llvm::is_contained(result.notes, note))
+    result.notes.push_back(note);
+}
+
 LogicalResult StepBuilder::build(Operation *op) {
   for (Value value : op->getResults())
     if (FailureOr<Value> positions = positionsOf(value); succeeded(positions)) {
       built[value] = *positions;
+      noteCounted();
       return success();
     }
   for (Value value : op->getResults())

@@ -67,6 +67,8 @@ private:
   Value perRow(Location loc, Value value);
 
   LogicalResult build(Operation *op);
+  /// Notes what the positions that were just read from a running sum assume.
+  void noteCounted();
   LogicalResult buildDecoder(Operation *op);
   LogicalResult buildPositional(Operation *op);
   FailureOr<bool> buildTableSlice(SliceOp slice);
