@@ -2,6 +2,7 @@
 
 #include "Npz.h"
 #include "ParseValue.h"
+#include "RawFile.h"
 
 #include "runtime/BindSymbols.h"
 #include "runtime/Expr.h"
@@ -33,11 +34,14 @@ const program::Buffer *findInput(const program::Entry &entry, const std::string 
 }
 
 /// The array of --input NAME=VALUE or NAME=@FILE.
-Result<Array> readInput(const program::Entry &entry, const std::string &word) {
+Result<Array> readInput(const program::Entry &entry, const std::string &word, const SymbolValues &set) {
   std::string name, value;
   if (!splitAssignment(word, name, value))
     return Status(Code::Usage, "--input takes NAME=VALUE or NAME=@FILE, not '" + printable(word) + "'");
+  const program::Buffer *buffer = findInput(entry, name);
   if (!value.empty() && value[0] == '@') {
+    if (buffer && isRawFile(value.substr(1)))
+      return readRaw(value.substr(1), entry, *buffer, set);
     TRANSEPT_ASSIGN(std::vector<Array> arrays, readArrays(value.substr(1)));
     if (arrays.size() != 1)
       return Status(Code::InvalidInput, printable(value.substr(1)) + ": holds " + std::to_string(arrays.size()) +
@@ -45,7 +49,6 @@ Result<Array> readInput(const program::Entry &entry, const std::string &word) {
     arrays[0].name = name;
     return std::move(arrays[0]);
   }
-  const program::Buffer *buffer = findInput(entry, name);
   if (!buffer) // the session's message lists the names
     return Array{name, program::F32, {}, std::vector<uint8_t>(4)};
   return parseValue(name, value, buffer->dtype(), buffer->dims_size());
@@ -61,7 +64,7 @@ void adoptNarrowTypes(const program::Entry &entry, std::vector<Array> &arrays) {
   }
 }
 
-Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const CallFlags &flags) {
+Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const CallFlags &flags, const SymbolValues &set) {
   std::vector<Array> arrays;
   if (!flags.inputs.empty()) {
     TRANSEPT_ASSIGN(arrays, readArrays(flags.inputs));
@@ -69,7 +72,7 @@ Result<std::vector<Array>> gatherInputs(const program::Entry &entry, const CallF
       return Status(Code::Usage, "--inputs takes an .npz; for one array use --input NAME=@" + printable(flags.inputs));
   }
   for (const std::string &word : flags.input) {
-    TRANSEPT_ASSIGN(Array array, readInput(entry, word));
+    TRANSEPT_ASSIGN(Array array, readInput(entry, word, set));
     arrays.push_back(std::move(array));
   }
   adoptNarrowTypes(entry, arrays);
@@ -114,7 +117,7 @@ SymbolValues callSymbols(const SymbolValues &set, const SymbolValues &fixed) {
 void CallFlags::add(CLI::App &app) {
   app.add_option("--entry", entry, "Entry to run; default: main, or the only one")->type_name("NAME");
   app.add_option("--inputs", inputs, "Inputs by name")->type_name("FILE.npz");
-  app.add_option("--input", input, "One input: a value as in JSON, or @FILE.npy")
+  app.add_option("--input", input, "One input: a value as in JSON, or @FILE (.npy, .pb or .raw)")
       ->type_name("NAME=VALUE")
       ->type_size(1)
       ->allow_extra_args(false);
@@ -129,7 +132,7 @@ Result<std::unique_ptr<EntryCall>> EntryCall::create(std::shared_ptr<const Model
   TRANSEPT_ASSIGN(SymbolValues set, parseSymbols(flags.set));
   std::unique_ptr<EntryCall> call(new EntryCall);
   TRANSEPT_ASSIGN(call->entry_, chooseEntry(*model, flags.entry));
-  TRANSEPT_ASSIGN(call->arrays_, gatherInputs(*call->entry_, flags));
+  TRANSEPT_ASSIGN(call->arrays_, gatherInputs(*call->entry_, flags, set));
   SessionOptions options;
   options.threads = threads;
   options.symbols = sessionSymbols(model->manifest(), *call->entry_, call->arrays_, set);

@@ -1,6 +1,7 @@
 #include "Npz.h"
 
 #include "Npy.h"
+#include "TensorProto.h"
 
 #include "runtime/ArtifactFormat.h"
 #include "runtime/AtomicFile.h"
@@ -191,6 +192,8 @@ private:
   }
 };
 
+} // namespace
+
 Result<std::vector<uint8_t>> readAll(const std::string &path) {
   Result<std::unique_ptr<ByteSource>> source = openFile(path);
   if (!source.ok())
@@ -199,8 +202,6 @@ Result<std::vector<uint8_t>> readAll(const std::string &path) {
   TRANSEPT_TRY((*source)->read(0, bytes.data(), bytes.size()));
   return bytes;
 }
-
-} // namespace
 
 Result<std::vector<Array>> parseNpz(Span<const uint8_t> bytes) {
   Directory directory(bytes);
@@ -231,8 +232,9 @@ Result<std::vector<Array>> readArrays(const std::string &path) {
   Result<std::vector<uint8_t>> bytes = readAll(path);
   if (!bytes.ok())
     return bytes.status().withContext(printable(path));
-  if (bytes->size() >= 6 && std::memcmp(bytes->data(), "\x93NUMPY", 6) == 0) {
-    Result<Array> array = parseNpy(*bytes);
+  const bool proto = path.size() > 3 && path.compare(path.size() - 3, 3, ".pb") == 0;
+  if (proto || (bytes->size() >= 6 && std::memcmp(bytes->data(), "\x93NUMPY", 6) == 0)) {
+    Result<Array> array = proto ? parseTensorProto(*bytes) : parseNpy(*bytes);
     if (!array.ok())
       return array.status().withContext(printable(path));
     std::vector<Array> arrays;

@@ -15,7 +15,10 @@ namespace transept::tool {
 /// refused. Messages name the member, not the path.
 Result<std::vector<Array>> parseNpz(Span<const uint8_t> bytes);
 
-/// Reads a .npz, or a single .npy as an array named "".
+/// The bytes of a regular file.
+Result<std::vector<uint8_t>> readAll(const std::string &path);
+
+/// Reads a .npz, a single .npy as an array named "", or a TensorProto from a file called *.pb.
 Result<std::vector<Array>> readArrays(const std::string &path);
 
 /// Writes stored members, atomically. Arrays of 4 GiB and more are refused. Same arrays, same bytes.

@@ -5,6 +5,7 @@
 #include "Compare.h"
 #include "EntryCall.h"
 #include "Npz.h"
+#include "RawFile.h"
 
 #include "runtime/BindSymbols.h"
 
@@ -21,12 +22,14 @@ constexpr const char *footer = R"(Examples:
   transept run model.tsp --inputs x.npz --outputs y.npz
   transept run model.tsp --input x='[[1, 2], [3, 4]]' --input training=false
   transept run model.tsp --input tokens=@tokens.npy --json
+  transept run model.tsp --input x=@input_0.pb --output y=y.pb
   transept run model.tsp --inputs x.npz --check expected.npz --rtol 1e-4)";
 
 struct RunFlags {
   ModelFlags model;
   CallFlags call;
   std::string outputs, check;
+  std::vector<std::string> output;
   Tolerance tolerance;
   bool json = false;
 };
@@ -64,12 +67,14 @@ void printOutput(const TensorView &output) {
 Status deliver(Span<const TensorView> outputs, const RunFlags &flags, double milliseconds, int verbosity) {
   if (!flags.outputs.empty())
     TRANSEPT_TRY(writeNpz(flags.outputs, outputs));
+  for (const std::string &word : flags.output)
+    TRANSEPT_TRY(writeOutput(word, outputs));
   if (flags.json) {
     nlohmann::ordered_json out = {{"milliseconds", milliseconds}, {"outputs", nlohmann::ordered_json::array()}};
     for (const TensorView &output : outputs)
       out["outputs"].push_back(outputJson(output));
     std::printf("%s\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-  } else if (flags.outputs.empty() && flags.check.empty() && verbosity >= 0) {
+  } else if (flags.outputs.empty() && flags.output.empty() && flags.check.empty() && verbosity >= 0) {
     for (const TensorView &output : outputs)
       printOutput(output);
   }
@@ -105,6 +110,10 @@ void registerRun(CLI::App &app, Command &command) {
   flags->model.add(*sub);
   flags->call.add(*sub);
   sub->add_option("--outputs", flags->outputs, "Write outputs here instead of printing them")->type_name("FILE.npz");
+  sub->add_option("--output", flags->output, "Write one output here, as .npy, .pb or .raw")
+      ->type_name("NAME=FILE")
+      ->type_size(1)
+      ->allow_extra_args(false);
   sub->add_option("--check", flags->check, "Compare outputs with these; exit code 1 where they differ")
       ->type_name("FILE.npz");
   sub->add_option("--rtol", flags->tolerance.relative, "Relative tolerance of --check")->capture_default_str();

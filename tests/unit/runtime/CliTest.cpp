@@ -92,6 +92,28 @@ TEST_F(Cli, RunPrintsWritesAndChecks) {
       << json.out;
 }
 
+TEST_F(Cli, RunReadsAndWritesSingleTensors) {
+  std::string pb = folder.path("y.pb"), raw = folder.path("y.raw"), npy = folder.path("y.npy");
+  std::string outputs = " --output y=" + pb + " --output y=" + raw + " --output y=" + npy;
+  Outcome written = transept("run " + model() + " --input x=[1,2]" + outputs);
+  EXPECT_EQ(written.exitCode, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_EQ(readFile(raw), std::string("\0\0\0\x40\0\0\x80\x40", 8));
+  for (const std::string &path : {pb, raw, npy})
+    EXPECT_EQ(transept("run " + model() + " --input x=@" + path).out, "y: f32 [2] = 4 8\n") << path;
+  EXPECT_EQ(transept("run " + model() + " --input x=@" + raw + " --set n=2").out, "y: f32 [2] = 4 8\n");
+  EXPECT_EQ(transept("run " + model() + " --input x=[1,2] --check " + pb).exitCode, 0);
+  refused("run " + model() + " --input x=[1,3] --check " + pb, 1, "most at [1]: got 6, expected 4");
+  refused("run " + model() + " --input x=@" + raw + " --set n=3", 8, "y.raw: holds 8 bytes, input 'x' takes 12");
+  writeFile(folder.path("odd.raw"), "12345");
+  refused("run " + model() + " --input x=@" + folder.path("odd.raw"), 8,
+          "odd.raw: holds 5 bytes, no multiple of the 4 that input 'x' takes for each n");
+  writeFile(folder.path("bad.pb"), "12345");
+  refused("run " + model() + " --input x=@" + folder.path("bad.pb"), 8, "bad.pb: not a TensorProto, or cut");
+  refused("run " + model() + " --input x=1 --output y=y.txt", 2, ".npy, .pb, .raw or .bin");
+  refused("run " + model() + " --input x=1 --output z=z.pb", 8, "there is no output 'z'");
+}
+
 TEST_F(Cli, BenchCountsCalls) {
   Outcome json = transept("bench " + model() + " --input x=[1,2] --repeat 3 --json --threads 1");
   EXPECT_EQ(json.exitCode, 0) << json.err;
