@@ -4,6 +4,7 @@
 #include "frontend/Export.h"
 #include "frontend/FileBytes.h"
 #include "frontend/Overrides.h"
+#include "frontend/SearchNode.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -74,6 +75,11 @@ public:
       return std::move(*failure);
     return finish();
   }
+  Outcome<ExportDescription> readFile(OnnxFile file) {
+    if (std::optional<Failure> failure = addFile(std::move(file), {}))
+      return std::move(*failure);
+    return finish();
+  }
 
 private:
   Outcome<std::vector<std::string>> findModels() {
@@ -103,26 +109,55 @@ private:
     Outcome<OnnxFile> file = openOnnx(path, limits);
     if (!file)
       return std::move(file.failure());
-    std::optional<GraphRole> role = said.role ? said.role : findGraphRole(file->model->graph());
+    return addFile(std::move(*file), said);
+  }
+
+  std::optional<Failure> addFile(OnnxFile file, const FileOverride &said) {
+    if (hasSearchNode(file.model->graph()))
+      return addSearch(std::move(file));
+    std::optional<GraphRole> role = said.role ? said.role : findGraphRole(file.model->graph());
     if (!role) {
-      others.push_back(file->name);
-      lone = std::move(*file);
+      others.push_back(file.name);
+      lone = std::move(file);
       return std::nullopt;
     }
+    return addGraph(std::move(file), *role, said);
+  }
+
+  std::optional<Failure> addSearch(OnnxFile file) {
+    std::string path = file.path;
+    Outcome<SearchParts> search = splitSearch(std::move(file));
+    if (!search)
+      return std::move(search.failure());
+    for (SearchParts::Part &part : search->parts) {
+      std::optional<GraphRole> role = part.role ? part.role : findGraphRole(part.file.model->graph());
+      if (!role)
+        return Failure{ExitUnsupported,
+                       printable(path) + ": the graphs of its search operator take no caches that are known by name; "
+                                         "export encoder and decoder as files of their own",
+                       {}};
+      if (std::optional<Failure> failure = addGraph(std::move(part.file), *role, {}))
+        return failure;
+    }
+    searchSettings = search->settings;
+    return std::nullopt;
+  }
+
+  std::optional<Failure> addGraph(OnnxFile file, GraphRole role, const FileOverride &said) {
     for (const ExportGraph &graph : description.graphs)
-      if (graph.role == *role)
-        return invalid(directory, "holds two files that are a " + functionName(*role) + ", " + quoted(graph.file.name) +
-                                      " and " + quoted(file->name) + "; keep one of them");
+      if (graph.role == role)
+        return invalid(directory, "holds two files that are a " + functionName(role) + ", " + quoted(graph.file.name) +
+                                      " and " + quoted(file.name) + "; keep one of them");
     ExportGraph graph;
-    graph.role = *role;
+    graph.role = role;
     std::vector<std::string> unknown;
-    graph.roles = findPortRoles(file->model->graph(), *role, unknown);
-    if (std::optional<Failure> failure = applyOverrides(said, *file, graph.roles))
+    graph.roles = findPortRoles(file.model->graph(), role, unknown);
+    if (std::optional<Failure> failure = applyOverrides(said, file, graph.roles))
       return failure;
-    graph.file = std::move(*file);
+    graph.file = std::move(file);
     for (const std::string &name : unknown)
       if (!said.ports.count(name))
-        unknownInputs.emplace_back(*role, name);
+        unknownInputs.emplace_back(role, name);
     description.graphs.push_back(std::move(graph));
     return std::nullopt;
   }
@@ -285,6 +320,8 @@ private:
     if (!tokenizer)
       return std::move(tokenizer.failure());
     description.settings = std::move(*settings);
+    if (!searchSettings.empty())
+      overrideSettings(description.settings, searchSettings);
     description.tokenizer = std::move(*tokenizer);
     description.licence = readLicence(directory);
     hashSources();
@@ -297,6 +334,7 @@ private:
   std::map<std::string, FileOverride> overrides;
   std::vector<std::string> others; ///< files that are no part of a generating model
   std::optional<OnnxFile> lone;    ///< the last of them
+  std::string searchSettings;      ///< JSON, of a search operator
   std::vector<std::pair<GraphRole, std::string>> unknownInputs;
 };
 } // namespace
@@ -308,6 +346,12 @@ Outcome<ExportDescription> mlir::transept::openExport(const std::string &directo
 Outcome<ExportDescription> mlir::transept::openExportFile(const std::string &path, const OnnxLimits &limits) {
   std::string directory = llvm::sys::path::parent_path(path).str();
   return ExportReader(directory.empty() ? "." : directory, limits).readFile(path);
+}
+
+Outcome<ExportDescription> mlir::transept::openSearchFile(OnnxFile file) {
+  std::string directory = file.directory;
+  OnnxLimits limits = file.limits;
+  return ExportReader(directory, limits).readFile(std::move(file));
 }
 
 DictionaryAttr mlir::transept::describeExport(MLIRContext *context, const ExportDescription &description) {

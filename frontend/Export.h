@@ -50,6 +50,9 @@ Outcome<ExportDescription> openExport(const std::string &directory, const OnnxLi
 /// One file as an export: a graph of source and target ids.
 Outcome<ExportDescription> openExportFile(const std::string &path, const OnnxLimits &limits);
 
+/// A file with a search operator as an export, see frontend/SearchNode.h.
+Outcome<ExportDescription> openSearchFile(OnnxFile file);
+
 /// The module attribute `transept.export`.
 DictionaryAttr describeExport(MLIRContext *context, const ExportDescription &description);
 

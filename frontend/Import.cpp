@@ -3,6 +3,7 @@
 
 #include "frontend/Import.h"
 #include "frontend/GraphImporter.h"
+#include "frontend/SearchNode.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FileSystem.h"
 #include <new>
@@ -11,10 +12,13 @@ using namespace mlir;
 using namespace mlir::transept;
 
 namespace {
-Outcome<ExportDescription> describeGraph(const std::string &path, const OnnxLimits &limits) {
-  Outcome<OnnxFile> file = openOnnx(path, limits);
+/// One graph with its own inputs and outputs, unless it is a whole generation in one operator.
+Outcome<ExportDescription> describeGraph(const std::string &path, const ImportRequest &request) {
+  Outcome<OnnxFile> file = openOnnx(path, request.limits);
   if (!file)
     return std::move(file.failure());
+  if (request.kind == ImportRequest::ByPath && hasSearchNode(file->model->graph()))
+    return openSearchFile(std::move(*file));
   ExportDescription description;
   description.sourceHash = file->sha256;
   ExportGraph graph;
@@ -29,8 +33,7 @@ Outcome<ExportDescription> openSource(const std::string &path, const ImportReque
     return Failure{ExitUsage, printable(path) + ": is a directory; as a graph, give one of its .onnx files", {}};
   if (directory)
     return openExport(path, request.limits);
-  return request.kind == ImportRequest::AsExport ? openExportFile(path, request.limits)
-                                                 : describeGraph(path, request.limits);
+  return request.kind == ImportRequest::AsExport ? openExportFile(path, request.limits) : describeGraph(path, request);
 }
 
 /// Operators that are missing are reported for all files at once, before anything else is said about the graphs.

@@ -213,6 +213,8 @@ public:
     if (!encoder && port.integer() && port.rank >= 1 && port.has({"position", "positions"}))
       return "target_positions";
     if (isIds(port)) {
+      if (encoder && isTargetIds(port))
+        return "target_ids"; // of which an encoder may use the sizes
       if (encoder)
         return isSourceIds(port) || onlyIds() ? "source_ids" : "";
       if (isTargetIds(port))

@@ -176,6 +176,12 @@ Outcome<GenerationSettings> mlir::transept::readSettings(const std::string &dire
   return result;
 }
 
+void mlir::transept::overrideSettings(GenerationSettings &settings, const std::string &said) {
+  json merged = json::parse(settings.json);
+  merged.update(json::parse(said));
+  settings.json = text(merged);
+}
+
 bool mlir::transept::saysEncoderDecoder(const std::string &directory) {
   Outcome<json> config = readObject(directory, "config.json");
   if (!config)

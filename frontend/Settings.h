@@ -17,6 +17,9 @@ struct GenerationSettings {
 /// Merges config.json and generation_config.json (which wins) of `directory`. Both are optional.
 Outcome<GenerationSettings> readSettings(const std::string &directory);
 
+/// Settings that an export states elsewhere, a JSON object by their names; they win.
+void overrideSettings(GenerationSettings &settings, const std::string &said);
+
 /// Whether config.json says that the model has an encoder and a decoder.
 bool saysEncoderDecoder(const std::string &directory);
 

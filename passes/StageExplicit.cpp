@@ -232,6 +232,7 @@ LogicalResult ExplicitModel::nameSymbols() {
   DimAttr one = dimConstant(context, 1);
   if (encoder && (failed(nameAxes(encoder, {"source_ids"}, {batch, source})) ||
                   failed(nameAxes(encoder, {"source_features", "source_lengths"}, {batch})) ||
+                  failed(nameAxes(encoder, {"target_ids"}, {batch, one})) ||
                   failed(nameAxes(encoder, sourceMasks, {batch, source}))))
     return failure();
   std::optional<unsigned> ids = decoder.argument("target_ids");
@@ -258,6 +259,8 @@ LogicalResult ExplicitModel::addInputs() {
   for (unsigned i = 0; encoder && i < encoder.function.getNumArguments(); ++i) {
     std::string role = encoder.argumentRole(i);
     unsigned position = whole.function.getNumArguments();
+    if (role == "target_ids" && encoder.function.getArgument(i).use_empty())
+      continue;
     if (role == "source_ids" || role == "source_features")
       whole.encoderInput = position;
     else if (llvm::is_contained(sourceMasks, StringRef(role)))

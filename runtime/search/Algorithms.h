@@ -47,6 +47,19 @@ private:
   double normalised(double score, int64_t length) const override;
 };
 
+/// The BeamSearch operator of ONNX Runtime 1.32: hypotheses are as long as the sequence without its end token, prompt
+/// included, and at the limit every live one is finished.
+class OnnxRuntimeSearch final : public RequestSearch {
+public:
+  OnnxRuntimeSearch(const Settings &settings, int64_t vocabulary, int64_t positions, bool stepwise,
+                    Span<const int64_t> source)
+      : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
+
+private:
+  Status select(const StepResult *results) override;
+  double normalised(double score, int64_t length) const override;
+};
+
 /// Independent draws from the model's distribution, num_return_sequences of them, after the rules and then temperature,
 /// top_k and top_p as transformers applies them. Draw n of sequence s is a function of the seed, s and n alone.
 class SampleSearch final : public RequestSearch {

@@ -30,6 +30,8 @@ std::unique_ptr<RequestSearch> RequestSearch::create(const Settings &settings, i
     return std::make_unique<SampleSearch>(settings, vocabulary, positions, stepwise, source);
   if (settings.search == Algorithm::Tensor2Tensor)
     return std::make_unique<TwoSetSearch>(settings, vocabulary, positions, stepwise, source);
+  if (settings.search == Algorithm::OnnxRuntime)
+    return std::make_unique<OnnxRuntimeSearch>(settings, vocabulary, positions, stepwise, source);
   if (settings.numBeams == 1)
     return std::make_unique<GreedySearch>(settings, vocabulary, positions, stepwise, source);
   return std::make_unique<BeamSearch>(settings, vocabulary, positions, stepwise, source);

@@ -44,9 +44,9 @@ const std::vector<SettingRow> &settingRows() {
       {"pad_token_id", &S::padTokenId, id, "Fills padded inputs; never part of an answer.", 0},
       {"bos_token_id", &S::bosTokenId, id, "Read for completeness; decoding starts with decoder_start_token_id.", 0},
       {"renormalize_logits", &S::renormalizeLogits, flag, "Scores are normalised again after the other rules."},
-      {"search", &S::search, "\"transformers\" or \"tensor2tensor\"",
-       "The beam search: of transformers, or with alive and finished sets and length penalty ((5 + n) / 6) ^ "
-       "length_penalty."},
+      {"search", &S::search, "\"transformers\", \"tensor2tensor\" or \"onnxruntime\"",
+       "The beam search: of transformers, with alive and finished sets and length penalty ((5 + n) / 6) ^ "
+       "length_penalty, or of ONNX Runtime's BeamSearch operator."},
       {"return_token_scores", &S::returnTokenScores, flag,
        "Adds the score of each generated token, and greedy scores."},
       {"return_alignments", &S::returnAlignments, "true, \"mean\" or false",

@@ -142,6 +142,8 @@ struct Reader {
       settings.*member = Algorithm::Transformers;
     else if (value == "tensor2tensor")
       settings.*member = Algorithm::Tensor2Tensor;
+    else if (value == "onnxruntime")
+      settings.*member = Algorithm::OnnxRuntime;
     else
       return false;
     return true;
@@ -199,7 +201,7 @@ int64_t Settings::lengthLimit(int64_t promptLength) const {
   constexpr int64_t builtIn = 20; // of GenerationConfig
   if (maxNewTokens)
     return promptLength + *maxNewTokens;
-  if (!maxLengthRequested && maxLength.value_or(builtIn) == builtIn)
+  if (!maxLengthRequested && search != Algorithm::OnnxRuntime && maxLength.value_or(builtIn) == builtIn)
     return promptLength + builtIn;
   return maxLength.value_or(builtIn);
 }
@@ -317,10 +319,10 @@ Status checkSettings(const Settings &s, int64_t vocabulary, int64_t positions) {
     return refuse("the decoder prompt has " + std::to_string(prompt) + " tokens, but 'max_length' is " +
                   std::to_string(s.lengthLimit(prompt)) + "; raise it or set 'max_new_tokens'");
   if (s.doSample && (s.numBeams > 1 || s.search != Algorithm::Transformers))
-    return refuse(
-        "'do_sample' with " +
-        (s.numBeams > 1 ? "'num_beams' " + std::to_string(s.numBeams) : std::string("'search' \"tensor2tensor\"")) +
-        " is not implemented; set 'num_beams' to 1");
+    return refuse("'do_sample' with " +
+                  (s.numBeams > 1
+                       ? "'num_beams' " + std::to_string(s.numBeams) + " is not implemented; set 'num_beams' to 1"
+                       : std::string("another 'search' than \"transformers\" is not implemented")));
   if (!s.doSample && s.numReturnSequences > s.numBeams)
     return refuse("'num_return_sequences' (" + std::to_string(s.numReturnSequences) +
                   ") is greater than 'num_beams' (" + std::to_string(s.numBeams) + ")");

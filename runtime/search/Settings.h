@@ -21,6 +21,7 @@ enum class EarlyStopping { No, Yes, Never };
 enum class Algorithm {
   Transformers,  // generate() of transformers
   Tensor2Tensor, // alive and finished sets, length penalty ((5 + n) / 6) ^ length_penalty
+  OnnxRuntime,   // the BeamSearch operator of ONNX Runtime
 };
 
 /// What an answer says of attention over the source: nothing, the mean over layers and heads, or everything.

@@ -210,6 +210,34 @@ def relative_bias(tool, folder, tmp):
     expect(any("is computed from 2 self caches" in line for line in page["staging"]), f"staging: {page['staging']}")
 
 
+# ---- a whole generation in one operator ----
+
+
+def search_operator(tool, folder, tmp):
+    """The graphs of a BeamSearch operator generate what ONNX Runtime makes of them; what it stores are settings."""
+    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as file:
+        expected = json.load(file)
+    artifact = compiled(tool, os.path.join(folder, "model.onnx"), tmp)
+    for case in expected["cases"]:
+        for kind, inputs in expected["inputs"].items():
+            requests = [
+                {"input_ids": [token for token, keep in zip(row, mask) if keep], **case["settings"]}
+                for row, mask in zip(inputs["input_ids"], inputs["attention_mask"])
+            ]
+            for answer, sequences, scores in zip(answers(tool, "generate", artifact, requests), case[kind]["sequences"], case[kind]["scores"]):
+                what = f"{case['settings']} {kind}"
+                expect(len(answer["hypotheses"]) == len(sequences), f"{what}: {len(answer['hypotheses'])} hypotheses")
+                for hypothesis, sequence, score in zip(answer["hypotheses"], sequences, scores):
+                    # The operator leaves the end token out and fills with padding, 0, which also begins.
+                    while len(sequence) > 1 and sequence[-1] == 0:
+                        sequence = sequence[:-1]
+                    ids = [token for token in hypothesis["ids"] if token != 1]
+                    expect(ids == sequence, f"{what}: {ids}, expected {sequence}")
+                    expect(abs(hypothesis["score"] - score) < 1e-4 * max(1, abs(score)), f"{what}: score {hypothesis['score']}, expected {score}")
+    refused = tool.compile(os.path.join(folder, "model.onnx"), artifact, "--as-graph")
+    expect_error(refused, 4, "BeamSearch")
+
+
 # ---- narrow types ----
 
 
@@ -261,6 +289,7 @@ def tests(tool, root):
     yield test(overrides, "t2t-style")
     yield test(relative_bias, "t5-tiny")
     yield test(relative_bias, "longt5-tiny")
+    yield test(search_operator, "t5-beam-search")
     yield test(encoder_only, "bert-tiny")
     yield test(precision, "marian-tiny-fp16-native")
     yield test(precision, "marian-tiny-int8")
