@@ -175,7 +175,15 @@ LogicalResult importQLinearMatMul(NodeImport &node) {
   Value scale = alongProduct(node, node.input(6), true), zero = alongProduct(node, node.input(7), true);
   if (!lhs || !rhs || !lhsScale || !rhsScale || !scale || !zero)
     return failure();
-  Value product = node.castTo(node.make<MatMulOp>(i32, lhs, rhs), wide);
+  // Bytes with one zero point, or one per column, are what products of integers are made for.
+  auto isByte = [&](size_t operand) {
+    return cast<IntegerType>(node.elementOf(node.input(operand))).getWidth() == 8 &&
+           node.rank(node.input(operand + 2)).value_or(2) < 2;
+  };
+  bool bytes = isByte(0) && isByte(3) && node.rank(node.input(2)) == 0;
+  Value integers = bytes ? node.make<MatMulIntegerOp>(i32, node.input(0), node.input(3), node.input(2), node.input(5))
+                         : node.make<MatMulOp>(i32, lhs, rhs);
+  Value product = node.castTo(integers, wide);
   Value factor = node.make<MulOp>(wide, node.castTo(lhsScale, wide), node.castTo(rhsScale, wide));
   factor = node.make<DivOp>(wide, factor, node.castTo(scale, wide));
   return node.result(roundToInteger(node, node.make<MulOp>(wide, product, factor), zero, target));

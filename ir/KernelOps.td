@@ -95,6 +95,7 @@ def Kernel_ContractOp : Kernel_KernelOp<"contract"> {
     ui8 (offset 128): with `quantised` each row of x is scaled by 127 / its largest magnitude and rounded to integers (nearest, ties to
       even); the accumulated value is the exact sum of integer products times the row's scale, in f32, with the same bits on every
       level. k is at most 131,072. Without `quantised`, x stays f32, and sums are those of f32.
+    ui8 with x of signed 8-bit integers: the accumulated value is the exact sum of x * (element - 128), i32. k is at most 65,536.
     The scale of each of the matrix' columns is the epilogue's business.
   }];
   let arguments = !con(base, (ins Transept_DimAttr:$rows, I64Attr:$k, DenseI64ArrayAttr:$parts, UnitAttr:$quantised));

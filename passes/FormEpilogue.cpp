@@ -168,6 +168,8 @@ void EpilogueFusion::apply() {
 
   builder.setInsertionPointAfter(contract);
   Value read = map.getInputs()[input];
+  contract->getResult(0).setType(
+      plainType({contract.getRowsAttr(), columns}, kernel::elementTypeOf(map->getResult(0).getType())));
   map->getResult(0).replaceAllUsesWith(viewOf(contract->getResult(0), domain));
   map.erase();
   // The views between the contraction and the map.

@@ -117,12 +117,15 @@ private:
     if (kind == ProductKind::Int8Weights)
       return;
     e.forLoop(e.index(0), count, 1, [&](Value row) {
-      Value x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), e.index(depth)), e.f32());
+      Type element = elementTypeOf(op.getInputs()[0].getType());
+      Value x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), e.index(depth)), element);
       Value target = narrowRow(kind, from, row);
       if (kind == ProductKind::Bf16)
         return emitBf16Row(e, x, depth, target);
-      emitInt8Row(e, x, depth, target, e.pointer(scratchAt(contractScales), row, e.f32()),
-                  e.pointer(scratchAt(contractCorrections), row, e.b.getI32Type()));
+      Value correction = e.pointer(scratchAt(contractCorrections), row, e.b.getI32Type());
+      if (kind == ProductKind::Integers)
+        return emitIntegerRow(e, x, depth, target, correction);
+      emitInt8Row(e, x, depth, target, e.pointer(scratchAt(contractScales), row, e.f32()), correction);
     });
   }
 
@@ -160,13 +163,13 @@ private:
     if (failed(body.emitUniform()))
       return failure();
     Value output = op.getOutputs()[part];
-    Type element = elementTypeOf(output.getType());
+    Type element = elementTypeOf(output.getType()), sumType = block.getArgument(2).getType();
     Value outputRow = e.pointer(e.buffer(output), e.mul(row, e.index(columns)), element);
     Value end = e.minimum(e.index(columns), e.add(column, e.index(panelColumns)));
     LogicalResult result = success();
     if (!body.vectorizable()) {
       e.forLoop(column, end, 1, [&](Value position) {
-        Value sum = e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.f32());
+        Value sum = e.load(e.pointer(sums, e.sub(position, column), sumType), sumType);
         auto yielded = body.emitScalar(position, {sum});
         result = yielded;
         if (succeeded(yielded))
@@ -175,7 +178,7 @@ private:
       return result;
     }
     auto group = [&](Value position, Value count) {
-      Value sum = e.load(e.pointer(sums, e.sub(position, column), e.f32()), e.vf32());
+      Value sum = e.load(e.pointer(sums, e.sub(position, column), sumType), e.vectorOf(sumType));
       auto yielded = body.emitVector(position, {sum});
       if (failed(yielded)) {
         result = failure();

@@ -23,6 +23,12 @@ FailureOr<ProductKind> cpu::productKindOf(ContractOp op) {
   bool fits = group == 1 ? shape.size() == 3
                          : shape.size() == 4 && constantValue(shape[3]) == group &&
                                constantValue(shape[1]) == (static_cast<int64_t>(op.getK()) + group - 1) / group;
+  if (elementTypeOf(op.getInputs()[0].getType()).isInteger(8)) {
+    // 128 * 255 * 2^16 is below 2^31.
+    if (element.isInteger(8) && fits && !op.getQuantised() && op.getK() <= 1 << 16)
+      return ProductKind::Integers;
+    return op.emitOpError("multiplies integers by a packed matrix of ") << element;
+  }
   if (element.isF32() && fits && !op.getQuantised())
     return ProductKind::Float;
   if (element.isBF16() && fits && !op.getQuantised())
@@ -41,7 +47,7 @@ class GroupProduct {
 public:
   GroupProduct(Emitter &emitter, ProductKind kind, int64_t group) : e(emitter), kind(kind), group(group) {}
 
-  Type sumType() { return e.vectorOf(kind == ProductKind::Int8 ? Type(e.b.getI32Type()) : e.f32()); }
+  Type sumType() { return e.vectorOf(addsIntegers() ? Type(e.b.getI32Type()) : e.f32()); }
   /// Registers that the steps of a vector of weights, and of a row, occupy at a time.
   int64_t perVector() const { return isOneStep() ? 1 : 2; }
   int64_t perRow() const { return isOneStep() || kind == ProductKind::Int8Weights ? 1 : 2; }
@@ -53,8 +59,9 @@ public:
   Value add(Value sum, Value x, Value w);
 
 private:
+  bool addsIntegers() const { return kind == ProductKind::Int8 || kind == ProductKind::Integers; }
   bool isOneStep() const {
-    return (kind == ProductKind::Bf16 && e.machine.dotBf16) || (kind == ProductKind::Int8 && e.machine.dotInt8);
+    return (kind == ProductKind::Bf16 && e.machine.dotBf16) || (addsIntegers() && e.machine.dotInt8);
   }
   Type vi32() { return e.vectorOf(e.b.getI32Type()); }
   Value bitcast(Value value, Type element, int64_t count) {
@@ -93,7 +100,7 @@ SmallVector<Value> GroupProduct::weights(Value vector, int64_t count) {
   Type i16 = e.b.getI16Type();
   if (kind == ProductKind::Bf16)
     return isOneStep() ? SmallVector<Value>{bitcast(vector, e.b.getBF16Type(), 2 * lanes)} : bf16Pair(vector);
-  if (kind == ProductKind::Int8) {
+  if (addsIntegers()) {
     if (isOneStep())
       return {vector};
     Value bytes = bitcast(vector, i16, 2 * lanes);
@@ -167,7 +174,7 @@ Value GroupProduct::addPairs(Value sum, Value x, Value w) {
 }
 
 Value GroupProduct::add(Value sum, Value x, Value w) {
-  if (kind == ProductKind::Int8)
+  if (addsIntegers())
     return isOneStep()          ? call("llvm.x86.avx512.vpdpbusd.512", sumType(), {sum, w, x})
            : e.machine.dotInt16 ? addPairs(sum, x, w)
                                 : addHalves(sum, x, w);
@@ -182,9 +189,9 @@ public:
   NarrowTile(Emitter &emitter, const NarrowProduct &product, int64_t rows, Value column, int64_t vectors)
       : e(emitter), product(product), rows(rows), column(column), vectors(vectors), group(groupOf(product.kind)),
         steps(emitter, product.kind, group) {
-    Type element = product.kind == ProductKind::Bf16   ? Type(e.b.getI16Type())
-                   : product.kind == ProductKind::Int8 ? Type(e.b.getI8Type())
-                                                       : e.f32();
+    Type element = product.kind == ProductKind::Bf16          ? Type(e.b.getI16Type())
+                   : product.kind == ProductKind::Int8Weights ? e.f32()
+                                                              : Type(e.b.getI8Type());
     for (int64_t r = 0; r < rows; ++r)
       xRows.push_back(e.pointer(product.x, e.mul(e.index(r), product.xStride), element));
     panel = e.pointer(product.panel, column, e.b.getI32Type());
@@ -224,10 +231,12 @@ private:
   }
 
   Value finished(Value sum, int64_t r) {
-    if (product.kind != ProductKind::Int8)
+    if (product.kind != ProductKind::Int8 && product.kind != ProductKind::Integers)
       return sum;
     Type i32 = e.b.getI32Type();
     Value exact = e.sub(sum, e.broadcast(e.load(e.pointer(product.corrections, r, i32), i32)));
+    if (product.kind == ProductKind::Integers)
+      return exact;
     return e.mul(e.b.create<arith::SIToFPOp>(e.loc, e.vf32(), exact),
                  e.broadcast(e.load(e.pointer(product.scales, r, e.f32()), e.f32())));
   }
@@ -308,6 +317,24 @@ void cpu::emitInt8Row(Emitter &e, Value x, int64_t depth, Value target, Value sc
     e.store(e.b.create<arith::TruncIOp>(e.loc, e.vectorOf(i8), integers), e.pointer(target, at, i8));
     return Emitter::Carried{e.add(sum[0], integers)};
   })[0];
+  Value sum = e.reduceLanes(sums, [&](Value a, Value b) { return e.add(a, b); });
+  e.store(e.mul(sum, e.integer(i32, 128)), correction);
+}
+
+void cpu::emitIntegerRow(Emitter &e, Value x, int64_t depth, Value target, Value correction) {
+  Type i8 = e.b.getI8Type(), i32 = e.b.getI32Type(), vi32 = e.vectorOf(i32);
+  Value sums = e.integer(vi32, 0), whole = e.index(depth / lanes * lanes);
+  auto copy = [&](Value at, int64_t count, Value sum) -> Value {
+    Value group = e.load(e.pointer(x, at, i8), e.vectorOf(i8));
+    if (count < lanes)
+      group = e.select(e.lanesBelow(e.index(count)), group, e.integer(group.getType(), 0));
+    e.store(group, e.pointer(target, at, i8));
+    return e.add(sum, e.b.create<arith::ExtSIOp>(e.loc, vi32, group));
+  };
+  sums = e.forLoop(e.index(0), whole, lanes, ValueRange{sums},
+                   [&](Value at, ValueRange sofar) { return Emitter::Carried{copy(at, lanes, sofar[0])}; })[0];
+  if (depth % lanes)
+    sums = copy(whole, depth % lanes, sums);
   Value sum = e.reduceLanes(sums, [&](Value a, Value b) { return e.add(a, b); });
   e.store(e.mul(sum, e.integer(i32, 128)), correction);
 }

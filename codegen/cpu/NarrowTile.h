@@ -8,8 +8,9 @@
 
 namespace mlir::kernel::cpu {
 
-/// What a contraction multiplies: f32 with f32, bf16 with bf16, integers with integers, or f32 with integers.
-enum class ProductKind { Float, Bf16, Int8, Int8Weights };
+/// What a contraction multiplies: f32 with f32, bf16 with bf16, f32 scaled to integers with integers, f32 with
+/// integers, or integers with integers.
+enum class ProductKind { Float, Bf16, Int8, Int8Weights, Integers };
 /// Fails, with an error, where the matrix has elements of another type or another shape than a packed one.
 FailureOr<ProductKind> productKindOf(ContractOp op);
 
@@ -20,9 +21,10 @@ struct NarrowProduct {
   /// Rows of bf16 or i8, filled with zeros to whole vectors; for Int8Weights of f32. The stride counts elements.
   Value x, xStride;
   Value panel;
-  /// Where the sums go, f32 [rows, 64].
+  /// Where the sums go, f32 [rows, 64]; i32 for Integers.
   Value sums;
-  /// Int8: f32 and i32 per row of x. The integer sum minus `corrections` is multiplied by `scales`.
+  /// Int8: f32 and i32 per row of x. The integer sum minus `corrections` is multiplied by `scales`. Integers have no
+  /// scales.
   Value scales, corrections;
 };
 
@@ -37,6 +39,9 @@ void emitBf16Row(emit::Emitter &emitter, Value x, int64_t depth, Value target);
 /// with weights offset by 128 into the product: its scale and its correction. Rows whose largest magnitude is below
 /// 1e-35 become zeros; one with an infinity or NaN gives infinities or NaN only.
 void emitInt8Row(emit::Emitter &emitter, Value x, int64_t depth, Value target, Value scale, Value correction);
+
+/// Integers: copies `depth` i8 to `target` and stores their correction.
+void emitIntegerRow(emit::Emitter &emitter, Value x, int64_t depth, Value target, Value correction);
 
 } // namespace mlir::kernel::cpu
 

@@ -50,7 +50,7 @@ Work workOf(ContractOp op) {
   FailureOr<ProductKind> kind = productKindOf(op);
   if (failed(kind))
     return {};
-  if (*kind != ProductKind::Bf16 && *kind != ProductKind::Int8)
+  if (*kind == ProductKind::Float || *kind == ProductKind::Int8Weights)
     return {items, dimConstant(context, contractScales)};
   int64_t rowBytes = narrowStride(op.getK()) * (*kind == ProductKind::Bf16 ? 2 : 1);
   DimAttr rows = dimMin(op.getRows(), dimConstant(context, contractRows));

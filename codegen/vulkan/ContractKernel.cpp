@@ -21,16 +21,22 @@ class ContractEmitter {
 public:
   ContractEmitter(Shader &shader, ContractOp op)
       : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()),
-        vf32(shader.four()), depth(op.getK()) {}
+        vf32(shader.four()), depth(op.getK()) {
+    if (op.getInputs().size() > 1)
+      integers = elementTypeOf(op.getInputs()[0].getType()).isInteger(8);
+    sumType = integers ? Type(e.b.getI32Type()) : f32;
+  }
 
   LogicalResult emit() {
     if (op.getEpilogues().size() != op.getParts().size() || op.getOutputs().size() != op.getParts().size() ||
         op.getInputs().size() < 2)
       return op.emitOpError("needs one epilogue and one output per part, and two inputs");
+    if (integers && !elementTypeOf(op.getInputs()[1].getType()).isInteger(8))
+      return op.emitOpError("multiplies integers by a packed matrix of other elements");
     int64_t panels = 0;
     for (int64_t columns : op.getParts())
       panels += panelsOf(columns);
-    sums = shader.sharedArray(f32, contractSlices * contractRows * panelColumns);
+    sums = shader.sharedArray(sumType, contractSlices * contractRows * panelColumns);
     Value rows = e.liveRows(kernel, op.getRows());
     constexpr int64_t team = panelColumns / contractColumns;
     slice = e.div(shader.local, e.index(team));
@@ -39,7 +45,11 @@ public:
     shader.forGroupItem(e.end, [&](Value item) {
       Value panel = e.rem(item, e.index(panels));
       first = e.mul(e.div(item, e.index(panels)), e.index(contractRows));
-      weights = e.pointer(e.buffer(op.getInputs()[1]), e.add(e.mul(panel, e.index(depth * panelColumns)), column), f32);
+      // Of integers, four adjacent k lie side by side.
+      int64_t panelSize = integers ? (depth + 3) / 4 * 4 * panelColumns : depth * panelColumns;
+      Value inside = integers ? e.mul(column, e.index(4)) : column;
+      weights = e.pointer(e.buffer(op.getInputs()[1]), e.add(e.mul(panel, e.index(panelSize)), inside),
+                          integers ? Type(e.b.getI8Type()) : f32);
       count = e.minimum(e.sub(rows, first), e.index(contractRows));
       e.ifThen(e.less(e.index(0), count), [&] {
         emitTile(contractRows);
@@ -61,7 +71,41 @@ private:
     e.ifElse(fits, [&] { emitTile(height / 2); }, [&] { emitSums(height); });
   }
 
+  /// Exact sums of signed bytes times bytes with the offset 128.
+  void emitIntegerSums(int64_t height) {
+    Type i8 = e.b.getI8Type(), i32 = sumType;
+    SmallVector<Value> x;
+    for (int64_t r = 0; r < height; ++r) {
+      Value row = e.add(first, e.minimum(e.index(r), e.sub(count, e.index(1))));
+      x.push_back(e.pointer(e.buffer(op.getInputs()[0]), e.mul(row, e.index(depth)), i8));
+    }
+    SmallVector<Value> totals(height * contractColumns, e.integer(i32, 0));
+    int64_t length = (depth + contractSlices - 1) / contractSlices;
+    Value from = e.mul(slice, e.index(length)), to = e.minimum(e.add(from, e.index(length)), e.index(depth));
+    Emitter::Carried done = e.forLoop(from, to, 1, totals, [&](Value k, ValueRange sofar) {
+      Emitter::Carried next(sofar);
+      Value group = e.add(e.mul(e.div(k, e.index(4)), e.index(4 * panelColumns)), e.rem(k, e.index(4)));
+      SmallVector<Value> w;
+      for (int64_t c = 0; c < contractColumns; ++c) {
+        Value byte = e.load(e.pointer(weights, e.add(group, e.index(4 * c)), i8), i8);
+        w.push_back(e.sub(e.b.create<arith::ExtUIOp>(e.loc, i32, byte), e.integer(i32, 128)));
+      }
+      for (int64_t r = 0; r < height; ++r) {
+        Value factor = e.b.create<arith::ExtSIOp>(e.loc, i32, e.load(e.pointer(x[r], k, i8), i8));
+        for (int64_t c = 0; c < contractColumns; ++c)
+          next[r * contractColumns + c] = e.add(next[r * contractColumns + c], e.mul(factor, w[c]));
+      }
+      return next;
+    });
+    for (int64_t r = 0; r < height; ++r)
+      for (int64_t c = 0; c < contractColumns; ++c)
+        e.store(done[r * contractColumns + c],
+                e.pointer(sums, placeOf(slice, e.index(r), e.add(column, e.index(c))), i32));
+  }
+
   void emitSums(int64_t height) {
+    if (integers)
+      return emitIntegerSums(height);
     SmallVector<Value> x;
     for (int64_t r = 0; r < height; ++r) { // a row behind the last one computes the last one again
       Value row = e.add(first, e.minimum(e.index(r), e.sub(count, e.index(1))));
@@ -126,7 +170,7 @@ private:
   Value sumOf(Value row, Value column) {
     Value sum;
     for (int64_t s = 0; s < contractSlices; ++s) {
-      Value part = e.load(e.pointer(sums, placeOf(e.index(s), row, column), f32), f32);
+      Value part = e.load(e.pointer(sums, placeOf(e.index(s), row, column), sumType), sumType);
       sum = sum ? e.add(sum, part) : part;
     }
     return sum;
@@ -153,6 +197,8 @@ private:
   KernelOp kernel;
   Type f32;
   VectorType vf32;
+  Type sumType; // i32 where integers are multiplied
+  bool integers = false;
   const int64_t depth;
   Value sums;                  // shared: [contractSlices, contractRows, panelColumns]
   Value slice, column;         // of the invocation: its slice of k, its first column in the panel
@@ -162,7 +208,8 @@ private:
 } // namespace
 
 LogicalResult vulkan::emitContract(Shader &shader, ContractOp op) {
-  if (op.getInputs().size() > 1 && !elementTypeOf(op.getInputs()[1].getType()).isF32())
+  auto elementOf = [&](unsigned i) { return elementTypeOf(op.getInputs()[i].getType()); };
+  if (op.getInputs().size() > 1 && !elementOf(1).isF32() && (!elementOf(0).isInteger(8) || op.getQuantised()))
     return op.emitOpError("has a packed matrix of narrow elements, which shaders do not multiply with");
   return ContractEmitter(shader, op).emit();
 }

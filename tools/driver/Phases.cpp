@@ -14,6 +14,7 @@
 #include "passes/Fold.h"
 #include "passes/Form.h"
 #include "passes/Fuse.h"
+#include "passes/IntegerProducts.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 #include "passes/Quantise.h"
@@ -43,6 +44,7 @@ void addShapes(PassList &list, const TargetOptions &) {
 }
 
 void addFold(PassList &list, const TargetOptions &) {
+  list.push_back(createIntegerProductsPass());
   list.push_back(createFoldPass());
   // Folded integers may be sizes; and fusion looks for the normal forms of movement.
   list.push_back(createShapesPass());

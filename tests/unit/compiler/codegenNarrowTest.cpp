@@ -136,6 +136,57 @@ std::vector<uint8_t> randomBytes(int64_t count, unsigned seed) {
   return bytes;
 }
 
+// Bytes times bytes: the sum itself, and what an epilogue makes of it.
+TEST_P(Int8Contract, ProductsOfBytesAreExact) {
+  for (int64_t k : {1, 3, 4, 21, 62}) {
+    std::string text = R"(
+kernel.func @k symbols ["rows"] from "" {
+^bb0(%x: !kernel.buffer<i8>, %w: !kernel.buffer<ui8>, %s: !kernel.buffer<f32>, %y: !kernel.buffer<f32>, %z: !kernel.buffer<i32>):
+  kernel.contract rows #transept.dim<rows> k DEPTH parts [100, 5]
+      shapes [#transept.dims<[rows, DEPTH]>, #transept.dims<[3, GROUPS, 64, 4]>, #transept.dims<[100]>, #transept.dims<[rows, 100]>, #transept.dims<[rows, 5]>]
+      ins(%x, %w, %s) outs(%y, %z) {
+  ^bb1(%i: index, %j: index, %a: i32, %sa: !kernel.buffer<f32>):
+    %0 = arith.sitofp %a : i32 to f32
+    %1 = kernel.load %sa[%j] : !kernel.buffer<f32> -> f32
+    %2 = arith.mulf %0, %1 : f32
+    kernel.yield %2 : f32
+  }, {
+  ^bb1(%i: index, %j: index, %a: i32, %sa: !kernel.buffer<f32>):
+    kernel.yield %a : i32
+  } : (!kernel.buffer<i8>, !kernel.buffer<ui8>, !kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<i32>) -> ()
+})";
+    for (auto [word, number] : {std::pair<std::string, int64_t>{"DEPTH", k}, {"GROUPS", (k + 3) / 4}})
+      for (size_t at; (at = text.find(word)) != std::string::npos;)
+        text.replace(at, word.size(), std::to_string(number));
+    std::mt19937 generator(7);
+    std::vector<uint8_t> matrix(k * n);
+    for (uint8_t &byte : matrix)
+      byte = generator() % 8 ? generator() % 256 : generator() % 2 * 255;
+    Array<uint8_t> packed = pack(matrix, k, {100, 5});
+    Array<float> scales = randomFloats(100, 3);
+    Kernels kernels(text, GetParam());
+    for (int64_t rows : {1, 5, 40}) {
+      Array<int8_t> x(rows * k, 0);
+      for (int8_t &byte : x)
+        byte = static_cast<int8_t>(generator() % 256);
+      x[0] = -128;
+      Array<float> y(rows * 100);
+      Array<int32_t> z(rows * 5, 0);
+      kernels.run(0, {x.data(), packed.data(), scales.data(), y.data(), z.data()}, {rows}, 3);
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          int32_t sum = 0;
+          for (int64_t l = 0; l < k; ++l)
+            sum += x[i * k + l] * (matrix[l * n + j] - 128);
+          if (j < 100)
+            ASSERT_EQ(y[i * 100 + j], static_cast<float>(sum) * scales[j]);
+          else
+            ASSERT_EQ(z[i * 5 + j - 100], sum);
+        }
+    }
+  }
+}
+
 TEST_P(Int8Contract, SumsAreExactForAllTilesAndDepths) {
   for (int64_t k : {1, 3, 4, 21, 62}) {
     Kernels kernels(contraction(k, "ui8", true), GetParam());
