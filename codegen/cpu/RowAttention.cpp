@@ -187,6 +187,24 @@ FailureOr<int64_t> constantSize(Operation *op, DimAttr dim) {
   return op->emitOpError("needs constant heads and head sizes, not ") << toString(dim);
 }
 
+/// Keys to look at: those behind the last one that is shown have no weight, so a slot that is longer than its source
+/// costs nothing. All of them where none is shown.
+Value emitShownKeys(Emitter &e, Value length, llvm::function_ref<Value(Value)> visible) {
+  Type bits = e.b.getIntegerType(lanes);
+  Value zero = e.index(0), all = e.mul(e.ceilDiv(length, lanes), e.index(lanes));
+  auto before = [&](Value end) { return e.sub(end, e.index(lanes)); };
+  auto hidden = [&](ValueRange end) {
+    Value first = e.maximum(before(end[0]), zero);
+    Value shown = e.b.create<arith::AndIOp>(e.loc, visible(first), e.lanesBelow(e.sub(length, first)));
+    Value none =
+        e.compare(arith::CmpIPredicate::eq, e.b.create<LLVM::BitcastOp>(e.loc, bits, shown), e.integer(bits, 0));
+    return e.select(e.less(zero, end[0]), none, e.integer(e.b.getI1Type(), 0));
+  };
+  Value end =
+      e.whileLoop(ValueRange{all}, hidden, [&](ValueRange carried) { return Emitter::Carried{before(carried[0])}; })[0];
+  return e.select(e.less(zero, end), e.minimum(end, length), length);
+}
+
 } // namespace
 
 LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
@@ -281,6 +299,8 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
       Value t = e.div(e.rem(item, e.dim(rowItems)), e.index(*heads));
       Value place = e.add(e.mul(e.add(e.mul(r, e.index(*heads)), h), e.dim(queryDims[1])), t);
       row.probabilities = e.pointer(e.buffer(op.getOutputs()[1]), e.mul(place, length), e.f32());
+    } else if (mask) {
+      row.count = emitShownKeys(e, length, row.visible);
     }
     row.scores = e.scratch;
     RowEmitter(e, row).emit();

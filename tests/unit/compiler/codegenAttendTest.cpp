@@ -460,6 +460,29 @@ kernel.func @attend symbols ["rows", "batch", "S"] from "" {
   }
 }
 
+TEST_P(Attend, KeysBehindTheLastThatIsShownAreNotRead) {
+  const int64_t H = 2, D = 64, rows = 2, shown = 9, slot = 100000;
+  const std::string text = replaced(R"(
+kernel.func @attend symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: F, %k: F, %v: F, %source: !kernel.buffer<i32>, %mask: !kernel.buffer<i64>, %y: F):
+  kernel.attend_source shapes [#transept.dims<[rows, 1, 2, 64]>, #transept.dims<[batch, S, 2, 64]>, #transept.dims<[batch, S, 2, 64]>,
+      #transept.dims<[rows]>, #transept.dims<[batch, S]>, #transept.dims<[rows, 1, 2, 64]>] ins(%q, %k, %v, %source, %mask) outs(%y)
+      {scale = 0.125 : f32, emptyRow = 0 : i64, hasKeyMask} : (F, F, F, !kernel.buffer<i32>, !kernel.buffer<i64>, F) -> ()
+}
+)",
+                                    {{"F", "!kernel.buffer<!32>"}, {"!32", "f32"}});
+  Kernels kernels(text, GetParam());
+  // A group of sixteen keys is all there is of a slot of 100,000.
+  Array<float> q = randomFloats(rows * H * D, 1), k = randomFloats(16 * H * D, 2, 2), v = randomFloats(16 * H * D, 3),
+               y(rows * H * D), tight(rows * H * D);
+  Array<int32_t> source(rows, 0);
+  Array<int64_t> mask(slot, 0);
+  std::fill_n(mask.begin(), shown, 1);
+  kernels.run(0, {q.data(), k.data(), v.data(), source.data(), mask.data(), y.data()}, {rows, 1, slot});
+  kernels.run(0, {q.data(), k.data(), v.data(), source.data(), mask.data(), tight.data()}, {rows, 1, shown});
+  EXPECT_EQ(std::memcmp(y.data(), tight.data(), rows * H * D * sizeof(float)), 0);
+}
+
 // Several positions of a row at once, with their weights; a slot without visible keys has the weights of its policy.
 TEST_P(Attend, ReturnsTheWeightsOfSeveralPositions) {
   const int64_t H = 2, D = 20, batch = 3, rows = 4, T = 3;
