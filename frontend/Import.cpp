@@ -91,6 +91,7 @@ Outcome<ImportResult> import(const std::string &path, MLIRContext *context, cons
     if (description->generates())
       dropResults(result.module->lookupSymbol<func::FuncOp>(functionName(graph.role)), graph.roles);
     graph.file.model.reset(); // its weights are in the store now
+    graph.file.contents.reset();
   }
   result.module->getOperation()->setAttr("transept.export", describeExport(context, *description));
   for (const std::string &setting : description->settings.refused)

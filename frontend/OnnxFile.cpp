@@ -130,6 +130,25 @@ void normalizeDomains(OnnxFile &file) {
       import(function);
   }
 }
+
+std::optional<Failure> parse(OnnxFile &file, llvm::StringRef bytes, unsigned depth) {
+#if GOOGLE_PROTOBUF_VERSION < 4022000
+  google::protobuf::LogSilencer silence; // it would write to stderr about names that are not UTF-8
+#endif
+  file.model = std::make_unique<onnx::ModelProto>();
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream coded(&stream);
+  coded.SetTotalBytesLimit(INT32_MAX);
+  coded.SetRecursionLimit(static_cast<int>(file.limits.nesting));
+  if (file.model->ParsePartialFromCodedStream(&coded) && coded.ConsumedEntireMessage())
+    return std::nullopt;
+  if (depth > file.limits.nesting)
+    return tooMuch(file, "messages are nested more than " + llvm::Twine(file.limits.nesting) + " deep");
+  std::string reason = "a field ends too early or has a wrong type";
+  if (bytes.size() == file.contents->size()) // positions are those of the file
+    reason += " near byte " + std::to_string(std::max(0, coded.CurrentPosition()));
+  return invalid(file, notAModel(bytes, reason));
+}
 } // namespace
 
 llvm::StringRef mlir::transept::guessFormat(llvm::StringRef bytes) {
@@ -207,21 +226,12 @@ Outcome<OnnxFile> mlir::transept::openOnnx(const std::string &path, const OnnxLi
     return tooMuch(file, "the graph has " + llvm::Twine(summary.nodes) + " nodes, more than the limit of " +
                              llvm::Twine(limits.nodes));
 
-#if GOOGLE_PROTOBUF_VERSION < 4022000
-  google::protobuf::LogSilencer silence; // it would write to stderr about names that are not UTF-8
-#endif
-  file.model = std::make_unique<onnx::ModelProto>();
-  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  google::protobuf::io::CodedInputStream coded(&stream);
-  coded.SetTotalBytesLimit(INT32_MAX);
-  coded.SetRecursionLimit(static_cast<int>(limits.nesting));
-  if (!file.model->ParsePartialFromCodedStream(&coded) || !coded.ConsumedEntireMessage()) {
-    if (summary.depth > limits.nesting)
-      return tooMuch(file, "messages are nested more than " + llvm::Twine(limits.nesting) + " deep");
-    return invalid(file, notAModel(bytes, "a field ends too early or has a wrong type near byte " +
-                                              std::to_string(std::max(0, coded.CurrentPosition()))));
-  }
   file.sha256 = sha256(bytes);
+  if (bytes.size() > largeContent)
+    bytes = withoutLargeContents(bytes, file.sha256, limits.nesting);
+  file.contents = std::make_shared<InputFile>(std::move(*input));
+  if (std::optional<Failure> failure = parse(file, bytes, summary.depth))
+    return std::move(*failure);
   if (std::optional<Failure> failure = checkVersions(file))
     return std::move(*failure);
   normalizeDomains(file);

@@ -24,12 +24,16 @@ struct OnnxLimits {
 /// Versions of the standard operators and of the file format that are understood.
 constexpr int64_t minOpset = 7, maxOpset = 26, minIrVersion = 3, maxIrVersion = 13;
 
+class InputFile;
+
 struct OnnxFile {
   std::string path;      ///< as given
   std::string name;      ///< the last part of the path, for messages
   std::string directory; ///< where external data is looked up
   std::string sha256;    ///< of the file itself, without external data
+  /// Without the contents of large tensors: their `raw_data` refers to the file (WireFormat.h), decodeTensor reads it.
   std::unique_ptr<onnx::ModelProto> model;
+  std::shared_ptr<InputFile> contents;   ///< the open file
   std::map<std::string, int64_t> opsets; ///< by domain; the standard domain is ""
   OnnxLimits limits;
   /// SHA-1 of external files whose tensors state a checksum, by path.

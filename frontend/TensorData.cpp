@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "frontend/TensorData.h"
+#include "frontend/FileBytes.h"
+#include "frontend/WireFormat.h"
 #include "ir/HostTensor.h"
 #include "ir/NarrowTypes.h"
 #include "ir/Transept.h"
@@ -226,6 +228,10 @@ Outcome<TensorData> mlir::transept::decodeTensor(const onnx::TensorProto &tensor
     if (!bytes)
       return std::move(bytes.failure());
     data.bytes = std::move(*bytes);
+  } else if (std::optional<ContentRange> range = referredRange(tensor.raw_data(), file.sha256)) {
+    data.bytes.resize(range->bytes);
+    if (std::optional<Failure> failure = file.contents->read(range->offset, data.bytes))
+      return std::move(*failure);
   } else if (tensor.has_raw_data()) {
     data.bytes.assign(tensor.raw_data().begin(), tensor.raw_data().end());
   } else {

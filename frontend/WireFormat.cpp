@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "frontend/WireFormat.h"
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Endian.h"
 #include <bitset>
 
 using namespace mlir::transept;
@@ -151,4 +151,92 @@ WireSummary mlir::transept::summarizeModel(llvm::StringRef bytes) {
   if (summary.error.empty() && !seen[modelGraph])
     summary.error = "there is no graph in its " + std::to_string(bytes.size()) + " bytes; the file may be cut short";
   return summary;
+}
+
+//===- Large contents -===//
+
+namespace {
+enum class Kind { Model, Graph, Function, Node, Attribute, Tensor, Other };
+constexpr uint64_t tensorRawData = 9;
+
+/// What a field of a message holds.
+Kind kindOf(Kind outer, uint64_t field) {
+  struct Row {
+    Kind outer;
+    uint64_t field;
+    Kind inner;
+  };
+  static constexpr Row rows[] = {{Kind::Model, modelGraph, Kind::Graph},
+                                 {Kind::Model, modelFunction, Kind::Function},
+                                 {Kind::Graph, graphNode, Kind::Node},
+                                 {Kind::Graph, 5, Kind::Tensor},
+                                 {Kind::Function, functionNode, Kind::Node},
+                                 {Kind::Function, 11, Kind::Attribute},
+                                 {Kind::Node, nodeAttribute, Kind::Attribute},
+                                 {Kind::Attribute, 5, Kind::Tensor},
+                                 {Kind::Attribute, attributeGraph, Kind::Graph},
+                                 {Kind::Attribute, 10, Kind::Tensor},
+                                 {Kind::Attribute, 11, Kind::Graph}};
+  for (const Row &row : rows)
+    if (row.outer == outer && row.field == field)
+      return row.inner;
+  return Kind::Other;
+}
+
+void writeBytesField(uint64_t number, llvm::StringRef content, std::string &out) {
+  for (uint64_t value : {number << 3 | Bytes, static_cast<uint64_t>(content.size())}) {
+    for (; value > 0x7f; value >>= 7)
+      out += static_cast<char>(value | 0x80);
+    out += static_cast<char>(value);
+  }
+  out += content;
+}
+
+class ContentCutter {
+public:
+  ContentCutter(llvm::StringRef digest, unsigned nesting) : digest(digest), nesting(nesting) {}
+
+  /// The message `bytes`, which lies at `base` in the file.
+  std::string cut(Kind kind, llvm::StringRef bytes, size_t base, unsigned depth) const {
+    std::string out;
+    Reader fields(bytes, base);
+    size_t start = 0;
+    for (Field field; fields.next(field); start = fields.offset() - base) {
+      const size_t content = fields.offset() - field.bytes.size();
+      const Kind inner = kindOf(kind, field.number);
+      if (field.type != Bytes || field.bytes.size() <= largeContent || depth >= nesting)
+        out += bytes.slice(start, fields.offset() - base);
+      else if (kind == Kind::Tensor && field.number == tensorRawData)
+        writeBytesField(field.number, reference({content, field.bytes.size()}), out);
+      else if (inner != Kind::Other)
+        writeBytesField(field.number, cut(inner, field.bytes, content, depth + 1), out);
+      else
+        out += bytes.slice(start, fields.offset() - base);
+    }
+    out += bytes.drop_front(start);
+    return out;
+  }
+
+private:
+  std::string reference(ContentRange range) const {
+    char words[16];
+    llvm::support::endian::write64le(words, range.offset);
+    llvm::support::endian::write64le(words + 8, range.bytes);
+    return (digest + llvm::StringRef(words, sizeof words)).str();
+  }
+
+  llvm::StringRef digest;
+  unsigned nesting;
+};
+} // namespace
+
+std::string mlir::transept::withoutLargeContents(llvm::StringRef bytes, llvm::StringRef digest, unsigned nesting) {
+  return ContentCutter(digest, nesting).cut(Kind::Model, bytes, 0, 0);
+}
+
+std::optional<ContentRange> mlir::transept::referredRange(llvm::StringRef rawData, llvm::StringRef digest) {
+  if (digest.empty() || rawData.size() != digest.size() + 16 || !rawData.consume_front(digest))
+    return std::nullopt;
+  return ContentRange{llvm::support::endian::read64le(rawData.data()),
+                      llvm::support::endian::read64le(rawData.data() + 8)};
 }

@@ -1,12 +1,17 @@
 //===- frontendImportTest.cpp - real exports become modules that verify and survive their text ------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "frontend/TensorData.h"
+#include "frontend/WireFormat.h"
 #include "frontendModels.h"
 #include "ir/Transept.h"
+#include "ir/WeightStore.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include <fstream>
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -197,5 +202,113 @@ TEST(FrontendImport, SoftmaxOfOldOpsetsIsPlainOnTheLastAxis) {
   EXPECT_EQ(plain.count<ReshapeOp>(), 0u);
   Imported flat(makeModel(11, "(float[a,b,c] x) => (float[] y)", "y = Softmax<axis = 1>(x)"));
   EXPECT_EQ(flat.count<ReshapeOp>(), 2u);
+}
+//===- Large contents -===//
+
+onnx::TensorProto largeTensor(const std::string &name, char fill) {
+  onnx::TensorProto tensor;
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  tensor.add_dims(200);
+  tensor.add_dims(100);
+  std::string content(80000, fill);
+  for (size_t i = 0; i < content.size(); i += 7)
+    content[i] = static_cast<char>(i);
+  tensor.set_raw_data(content);
+  return tensor;
+}
+
+/// An initializer, a constant in a branch and one in a function, each of 80,000 bytes.
+onnx::ModelProto largeModel() {
+  onnx::ModelProto model = parseModel(R"(<ir_version: 8, opset_import: ["": 17, "local": 1]>
+    g (float[n,200] x, bool c) => (float[] y) {
+      h = MatMul(x, w)
+      b = If(c) <then_branch = t () => (float[] p) { k = Constant<value = float[1] {0}>() p = MatMul(x, k) },
+                 else_branch = e () => (float[] q) { q = Neg(h) }>
+      f = local.F(x) s = Add(b, h) y = Add(s, f) }
+    <domain: "local", opset_import: ["": 17]> F (a) => (r) { k = Constant<value = float[1] {0}>() r = MatMul(a, k) })");
+  *model.mutable_graph()->add_initializer() = largeTensor("w", 1);
+  onnx::GraphProto &branch = *model.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g();
+  *branch.mutable_node(0)->mutable_attribute(0)->mutable_t() = largeTensor("k", 2);
+  *model.mutable_functions(0)->mutable_node(0)->mutable_attribute(0)->mutable_t() = largeTensor("k", 3);
+  return model;
+}
+
+TEST(FrontendImport, LargeContentsAreReadWhereTheyAreNeeded) {
+  transept::testing::TemporaryFolder folder;
+  std::string path = folder.write("model.onnx", largeModel().SerializeAsString());
+  Outcome<OnnxFile> file = openOnnx(path);
+  ASSERT_TRUE(static_cast<bool>(file)) << file.failure().message;
+  EXPECT_LT(file->model->ByteSizeLong(), 2000u);
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  Outcome<ImportResult> result = importModel(path, context.get());
+  ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
+  std::multiset<std::string> found, wanted;
+  result->module->walk([&](WeightOp op) {
+    ArrayRef<char> bytes = WeightStore::of(context.get()).lookup(op.getKey()).bytes;
+    found.emplace(bytes.begin(), bytes.end());
+  });
+  for (char fill : {1, 2, 3})
+    wanted.insert(largeTensor("", fill).raw_data());
+  EXPECT_TRUE(found == wanted) << found.size();
+}
+
+TEST(FrontendImport, LargeContentsOfTheWrongSizeAreRefused) {
+  onnx::ModelProto model = largeModel();
+  model.mutable_graph()->mutable_initializer(0)->set_dims(0, 199);
+  transept::testing::expectFailure(model, ExitInvalidModel, {"'w'", "needs 79600 bytes", "has 80000"});
+}
+
+TEST(FrontendImport, AFileThatChangesIsRefused) {
+  transept::testing::TemporaryFolder folder;
+  std::string path = folder.write("model.onnx", largeModel().SerializeAsString());
+  Outcome<OnnxFile> file = openOnnx(path);
+  ASSERT_TRUE(static_cast<bool>(file)) << file.failure().message;
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  context->loadDialect<TranseptDialect>();
+  const onnx::TensorProto &tensor = file->model->graph().initializer(0);
+  EXPECT_TRUE(static_cast<bool>(decodeTensor(tensor, *file, context.get(), "w")));
+  folder.write("model.onnx", "something else");
+  Outcome<TensorData> data = decodeTensor(tensor, *file, context.get(), "w");
+  ASSERT_FALSE(static_cast<bool>(data));
+  EXPECT_EQ(data.failure().exitCode, ExitFile);
+}
+
+TEST(FrontendImport, ReferencesOfOtherFilesAreContents) {
+  std::string bytes = largeModel().SerializeAsString();
+  onnx::ModelProto light;
+  ASSERT_TRUE(light.ParseFromString(withoutLargeContents(bytes, std::string(64, 'a'), 100)));
+  llvm::StringRef reference = light.graph().initializer(0).raw_data();
+  std::optional<ContentRange> range = referredRange(reference, std::string(64, 'a'));
+  ASSERT_TRUE(range.has_value());
+  EXPECT_TRUE(bytes.substr(range->offset, range->bytes) == largeTensor("", 1).raw_data());
+  EXPECT_FALSE(referredRange(reference, std::string(64, 'b')).has_value());
+  EXPECT_FALSE(referredRange(reference, "").has_value());
+}
+
+/// Offsets that 32 bits cannot say, in a file with a hole.
+TEST(FrontendImport, ExternalDataBehindFourGigabytes) {
+  transept::testing::TemporaryFolder folder;
+  const uint64_t offset = (uint64_t(1) << 32) + 4096;
+  onnx::ModelProto model = makeModel(17, "(float[n,200] x) => (float[] y)", "y = MatMul(x, w)");
+  onnx::TensorProto &tensor = *model.mutable_graph()->add_initializer();
+  tensor = largeTensor("w", 5);
+  std::string data = folder.write("data", "");
+  std::filesystem::resize_file(data, offset);
+  std::ofstream(data, std::ios::binary | std::ios::app) << tensor.raw_data();
+  tensor.clear_raw_data();
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  for (auto [key, value] :
+       {std::pair<std::string, std::string>("location", "data"), {"offset", std::to_string(offset)}}) {
+    tensor.add_external_data()->set_key(key);
+    tensor.mutable_external_data()->rbegin()->set_value(value);
+  }
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  Outcome<ImportResult> result = importModel(folder.write("model.onnx", model.SerializeAsString()), context.get());
+  ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
+  result->module->walk([&](WeightOp op) {
+    ArrayRef<char> bytes = WeightStore::of(context.get()).lookup(op.getKey()).bytes;
+    EXPECT_TRUE(std::string(bytes.begin(), bytes.end()) == largeTensor("", 5).raw_data());
+  });
 }
 } // namespace
