@@ -12,9 +12,6 @@ namespace transept {
 
 namespace {
 
-/// Puts bytes at an offset of the output.
-using Put = std::function<Status(uint64_t offset, const void *data, uint64_t bytes)>;
-
 /// SHA-256 of a stream; where `chunked`, of each chunk, in order.
 class StreamHash {
 public:
@@ -86,7 +83,7 @@ Result<std::vector<SectionInfo>> layOut(const std::vector<ArtifactSection> &sect
 }
 
 /// Streams one section to its place and returns its hash or chunk hashes.
-Result<std::string> putSection(const ArtifactSection &section, const SectionInfo &row, const Put &put) {
+Result<std::string> putSection(const ArtifactSection &section, const SectionInfo &row, const PutBytes &put) {
   StreamHash hash(section.kind == SectionKind::Weights);
   uint64_t position = 0;
   TRANSEPT_TRY(section.produce([&](const void *data, uint64_t bytes) -> Status {
@@ -131,7 +128,7 @@ std::string encodeFront(const std::vector<SectionInfo> &table) {
   return std::string(front.begin(), front.end());
 }
 
-Status putAll(const std::vector<ArtifactSection> &sections, std::vector<SectionInfo> table, const Put &put) {
+Status putAll(const std::vector<ArtifactSection> &sections, std::vector<SectionInfo> table, const PutBytes &put) {
   size_t row = 0;
   for (const ArtifactSection &section : sections) {
     SectionInfo &info = table[row++];
@@ -163,6 +160,13 @@ Status writeArtifact(const std::string &path, const std::vector<ArtifactSection>
     return file.write(offset, data, bytes);
   }));
   return file.commit();
+}
+
+Result<uint64_t> putArtifact(const std::vector<ArtifactSection> &sections, const PutBytes &put) {
+  TRANSEPT_ASSIGN(std::vector<SectionInfo> table, layOut(sections));
+  const uint64_t length = table.back().offset + table.back().bytes;
+  TRANSEPT_TRY(putAll(sections, std::move(table), put));
+  return length;
 }
 
 Result<std::string> buildArtifact(const std::vector<ArtifactSection> &sections) {

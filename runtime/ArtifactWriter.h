@@ -30,6 +30,12 @@ struct ArtifactSection {
 /// hashes are added behind it. The file appears under `path` only when it is complete (AtomicFile).
 Status writeArtifact(const std::string &path, const std::vector<ArtifactSection> &sections);
 
+/// Takes bytes at an offset of the file; pieces do not overlap, and what is never given is zero.
+using PutBytes = std::function<Status(uint64_t offset, const void *data, uint64_t bytes)>;
+
+/// The same piece by piece; returns the length of the file. The header, without which it is no artifact, comes last.
+Result<uint64_t> putArtifact(const std::vector<ArtifactSection> &sections, const PutBytes &put);
+
 /// The same into memory, for tests; weights included.
 Result<std::string> buildArtifact(const std::vector<ArtifactSection> &sections);
 

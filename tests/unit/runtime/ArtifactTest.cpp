@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -227,6 +228,8 @@ TEST(Artifact, MutatedManifestsWithGoodHashesNeverCrash) {
     options.threads = 1;
     for (const program::Symbol &symbol : (*model)->manifest().generation_symbols())
       options.symbols.push_back({symbol.name(), std::max<int64_t>(symbol.min(), 1)});
+    SessionOptions sessionOptions;
+    sessionOptions.symbols = {{"batch", 1}, {"source", 1}, {"rows", 1}};
     Result<std::unique_ptr<Session>> session = (*model)->createSession(options);
     if (!session.ok())
       ASSERT_NE(session.status().exitCode(), 70) << session.status().message();
@@ -336,4 +339,63 @@ TEST(AtomicFile, TwoWritersDoNotDisturbEachOther) {
   EXPECT_EQ(folder.listing(), std::vector<std::string>{"file"});
 }
 
+//===- More than four gigabytes: a file with a hole -===//
+
+constexpr uint64_t biasOffset = (uint64_t(1) << 32) + 4096;
+
+/// tinyManifest() with its constant behind four gigabytes of zeros.
+std::vector<ArtifactSection> largeSections() {
+  program::Manifest manifest = tinyManifest();
+  program::Buffer *bias = manifest.mutable_entries(0)->mutable_buffers(4);
+  EXPECT_EQ(bias->storage(), program::CONSTANT);
+  *bias->mutable_offset() = postfix(std::to_string(biasOffset));
+  const uint64_t bytes = biasOffset + tinyWeights().size();
+  return {ArtifactSection::fromBytes("manifest", SectionKind::Manifest, manifest.SerializeAsString()),
+          {"weights", SectionKind::Weights, bytes, [](const ByteSink &sink) -> Status {
+             const std::string zeros(uint64_t(1) << 20, '\0');
+             for (uint64_t left = biasOffset; left > 0; left -= std::min<uint64_t>(left, zeros.size()))
+               TRANSEPT_TRY(sink(zeros.data(), std::min<uint64_t>(left, zeros.size())));
+             return sink(tinyWeights().data(), tinyWeights().size());
+           }}};
+}
+
+TEST(Artifact, MoreThanFourGigabytes) {
+  TemporaryFolder folder;
+  const std::string path = folder.path("large.tsp");
+  int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  const std::string zeros(uint64_t(1) << 20, '\0');
+  Result<uint64_t> length = putArtifact(largeSections(), [&](uint64_t offset, const void *data, uint64_t bytes) {
+    if (bytes <= zeros.size() && std::memcmp(data, zeros.data(), bytes) == 0)
+      return Status();
+    bool whole = pwrite(file, data, bytes, static_cast<off_t>(offset)) == static_cast<ssize_t>(bytes);
+    return whole ? Status() : Status(Code::FileError, "cannot write");
+  });
+  ASSERT_TRUE(length.ok()) << length.status().message();
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(*length)), 0);
+  struct stat info{};
+  ASSERT_EQ(fstat(file, &info), 0);
+  close(file);
+  EXPECT_GT(static_cast<uint64_t>(info.st_size), biasOffset);
+  EXPECT_LT(info.st_blocks * 512, 1 << 20);
+
+  ArtifactOptions options;
+  options.weights = ArtifactOptions::Weights::Map;
+  options.threads = 2;
+  Result<Artifact> artifact = Artifact::read(path, options);
+  ASSERT_TRUE(artifact.ok()) << artifact.status().message();
+  EXPECT_EQ(std::memcmp(artifact->weights().data() + biasOffset, tinyWeights().data(), tinyWeights().size()), 0);
+  Result<std::shared_ptr<const Model>> model = Model::fromParts(artifact.take(), tinyKernels());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  SessionOptions sessionOptions;
+  sessionOptions.symbols = {{"batch", 1}, {"source", 1}, {"rows", 1}};
+  Result<std::unique_ptr<Session>> session = (*model)->createSession(sessionOptions);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const std::vector<float> x(4);
+  const std::vector<int64_t> ids = {2}, xDims = {1, 4}, idDims = {1};
+  RunArguments arguments;
+  arguments.inputs = {view("x", xDims, x), view("ids", idDims, ids)};
+  ASSERT_TRUE((*session)->run("main", arguments).ok());
+  EXPECT_EQ(static_cast<const float *>((*session)->output("y").data)[3], 23); // bias[2][3]
+}
 } // namespace
