@@ -189,6 +189,84 @@ def bad_sources(tool, root, tmp):
         expect(not os.path.exists(os.path.join(tmp, "out.tsp")), f"{what}: left an artifact")
 
 
+MEMORY, SECONDS = 400 << 20, 60  # what a small bad model may cost; a good small one takes 180 MB
+
+
+def compile_measured(tool, source, output):
+    """The result of a compile, its peak memory in bytes and its seconds."""
+    start = time.monotonic()
+    command = [tool.path("transept"), "compile", source, "-o", output, "-q"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        out, err = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return subprocess.CompletedProcess(command, process.returncode, out, err), usage.ru_maxrss * 1024, time.monotonic() - start
+
+
+def nested_ifs(depth):
+    """Each in the first branch of the one before it."""
+    body = [tinyonnx.node("Neg", ["x"], ["y0"])]
+    for level in range(1, depth + 1):
+        inner = tinyonnx.graph(body, [], [(f"y{level - 1}", "f4", ["n"])])
+        other = tinyonnx.graph([tinyonnx.node("Identity", ["x"], [f"e{level}"])], [], [(f"e{level}", "f4", ["n"])])
+        body = [tinyonnx.node("If", ["c"], [f"y{level}"], then_branch=inner, else_branch=other)]
+    return tinyonnx.model(body, [("x", "f4", ["n"]), ("c", "bool", [])], [(f"y{depth}", "f4", ["n"])])
+
+
+def huge_constant(kind, size):
+    """A few hundred bytes that say `size` elements."""
+    size = np.array([size], "i8")
+    inputs = {"ConstantOfShape": (["size"], {"size": size}), "Expand": (["one", "size"], {"one": np.ones(1, "f4"), "size": size}),
+              "Range": (["zero", "end", "one"], {"zero": np.array(0, "f4"), "end": size.astype("f4")[0], "one": np.array(1, "f4")}),
+              "Tile": (["one", "size"], {"one": np.ones(1, "f4"), "size": size})}  # fmt: skip
+    names, weights = inputs[kind]
+    nodes = [tinyonnx.node(kind, names, ["big"]), tinyonnx.node("Add", ["x", "big"], ["y"])]
+    return tinyonnx.model(nodes, [("x", "f4", [1])], [("y", "f4", ["n"])], weights)
+
+
+def hostile_models(tool, tmp):
+    """Small files that ask for much or contradict themselves: quick, in little memory, one line or a small artifact."""
+    x, y = [("x", "f4", ["n"])], [("y", "f4", ["n"])]
+
+    def neg(*pairs, **settings):
+        return tinyonnx.model([tinyonnx.node("Neg", [a], [b]) for a, b in pairs], x, y, **settings)
+
+    branch = tinyonnx.graph([tinyonnx.node("Neg", ["x"], ["h"])], [], [("h", "f4", ["n"])])
+    outer = [tinyonnx.node("Abs", ["x"], ["h"]), tinyonnx.node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)]
+    refused = {
+        "cycle": (neg(("y", "h"), ("h", "y")), 3),
+        "own input": (neg(("y", "y")), 3),
+        "dangling input": (neg(("nowhere", "y")), 3),
+        "two makers": (neg(("x", "y"), ("x", "y")), 3),
+        "outer name": (tinyonnx.model(outer, [*x, ("c", "bool", [])], y), 3),
+        "no opset": (neg(("x", "y"), opset=0), 3),
+        "opset 99": (neg(("x", "y"), opset=99), 4),
+        "negative size": (tinyonnx.model([tinyonnx.node("Neg", ["x"], ["y"])], [("x", "f4", [-2])], y), 3),
+        "50 Ifs": (nested_ifs(50), 5),
+    }
+    accepted = {
+        "20 Ifs": nested_ifs(20),
+        **{f"{kind} of {size}": huge_constant(kind, size) for kind in ("ConstantOfShape", "Expand", "Range", "Tile") for size in (25_000_000,)},
+    }
+    either = {f"{kind} of 2^40": huge_constant(kind, 1 << 40) for kind in ("ConstantOfShape", "Expand", "Range", "Tile")}
+    either["ConstantOfShape of 2^62"] = huge_constant("ConstantOfShape", 1 << 62)
+    artifact = os.path.join(tmp, "out.tsp")
+    for what, content in [*((n, c) for n, (c, _) in refused.items()), *accepted.items(), *either.items()]:
+        result, memory, seconds = compile_measured(tool, tinyonnx.write(os.path.join(tmp, "m.onnx"), content), artifact)
+        try:
+            if what in refused:
+                expect_error(result, refused[what][1])
+            elif what in accepted or result.returncode == 0:
+                expect_success(result, "compile")
+                expect(os.path.getsize(artifact) < 1 << 20, f"an artifact of {os.path.getsize(artifact)} bytes")
+            else:
+                expect_error(result)
+                expect(result.returncode in (3, 4, 5), last_words(result))
+            expect(memory < MEMORY and seconds < SECONDS, f"{memory >> 20} MB, {seconds:.0f} s")
+        except Exception as why:
+            raise type(why)(f"{what}: {why}") from None
+
+
 def bad_flags(tool, tmp):
     source, _, _ = linear(tmp)
     out = os.path.join(tmp, "out.tsp")
@@ -333,6 +411,7 @@ def tests(tool, root):
     yield "report", lambda tmp: report(tool, marian, tmp)
     yield "unsupported ops all at once", lambda tmp: unsupported_all_at_once(tool, tmp)
     yield "bad sources", lambda tmp: bad_sources(tool, root, tmp)
+    yield "hostile models", lambda tmp: hostile_models(tool, tmp)
     yield "bad flags", lambda tmp: bad_flags(tool, tmp)
     yield "bad dumps", lambda tmp: bad_dumps(tool, tmp)
     yield "keeps old output", lambda tmp: keeps_old_output(tool, marian, tmp)

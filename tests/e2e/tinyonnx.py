@@ -47,6 +47,8 @@ def attribute(name, content):
         return head + number(3, content) + number(20, 2)
     if isinstance(content, str):
         return head + chunk(4, content) + number(20, 3)
+    if isinstance(content, bytes):  # a graph
+        return head + chunk(6, content) + number(20, 5)
     return head + b"".join(number(8, item) for item in content) + number(20, 7)
 
 
@@ -57,13 +59,19 @@ def node(kind, inputs, outputs, name="", domain="", **attributes):
     return out + (chunk(7, domain) if domain else b"")
 
 
-def model(nodes, inputs, outputs, weights=None, opset=17, domains=()):
+def graph(nodes, inputs, outputs, weights=None):
     """`inputs` and `outputs` are (name, dtype, dims); `weights` maps names to arrays."""
-    graph = b"".join(chunk(1, n) for n in nodes) + chunk(2, "graph")
-    graph += b"".join(chunk(5, tensor(name, array)) for name, array in (weights or {}).items())
-    graph += b"".join(chunk(11, value(*i)) for i in inputs) + b"".join(chunk(12, value(*o)) for o in outputs)
-    opsets = chunk(8, number(2, opset)) + b"".join(chunk(8, chunk(1, d) + number(2, 1)) for d in domains)
-    return number(1, 8) + chunk(7, graph) + opsets
+    content = b"".join(chunk(1, n) for n in nodes) + chunk(2, "graph")
+    content += b"".join(chunk(5, tensor(name, array)) for name, array in (weights or {}).items())
+    return content + b"".join(chunk(11, value(*i)) for i in inputs) + b"".join(chunk(12, value(*o)) for o in outputs)
+
+
+def model(nodes, inputs, outputs, weights=None, opset=17, domains=()):
+    """A model of such a graph; without an opset where that is 0."""
+    content = graph(nodes, inputs, outputs, weights)
+    opsets = chunk(8, number(2, opset)) if opset else b""
+    opsets += b"".join(chunk(8, chunk(1, d) + number(2, 1)) for d in domains)
+    return number(1, 8) + chunk(7, content) + opsets
 
 
 def write(path, content):

@@ -98,6 +98,45 @@ TEST(FrontendError, A6NestedMessages) {
   expectFailure("\x08\x08" + bytes, ExitLimit, {"nested", "100"});
 }
 
+/// `depth` Ifs, each in the first branch of the one before it.
+onnx::ModelProto nestedIfs(int depth) {
+  onnx::ModelProto model = makeModel(16, "(float[n] x, bool c) => (float[] y)", "y = Neg(x)");
+  onnx::GraphProto body = model.graph();
+  for (int level = 0; level < depth; ++level) {
+    const std::string result = "y" + std::to_string(level);
+    onnx::GraphProto inner = body, other;
+    inner.clear_input();
+    other.set_name("else");
+    onnx::NodeProto &copy = *other.add_node();
+    copy.set_op_type("Identity");
+    copy.add_input("x");
+    copy.add_output("e" + std::to_string(level));
+    *other.add_output() = body.output(0);
+    other.mutable_output(0)->set_name(copy.output(0));
+    body.clear_node();
+    onnx::NodeProto &node = *body.add_node();
+    node.set_op_type("If");
+    node.add_input("c");
+    node.add_output(result);
+    for (auto [name, graph] : {std::pair("then_branch", &inner), {"else_branch", &other}}) {
+      onnx::AttributeProto &attribute = *node.add_attribute();
+      attribute.set_name(name);
+      attribute.set_type(onnx::AttributeProto::GRAPH);
+      *attribute.mutable_g() = *graph;
+    }
+    body.mutable_output(0)->set_name(result);
+  }
+  *model.mutable_graph() = body;
+  return model;
+}
+
+TEST(FrontendError, A6NestedIfs) {
+  expectFailure(nestedIfs(50), ExitLimit, {"nested", "100"});
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  Outcome<ImportResult> result = importBytes(nestedIfs(30).SerializeAsString(), context.get());
+  EXPECT_TRUE(static_cast<bool>(result)) << result.failure().message;
+}
+
 TEST(FrontendError, A7HugeLengths) {
   expectFailure(std::string("\x3a\xff\xff\xff\xff\x07", 6), ExitInvalidModel, {"bytes, of which only 0 are there"});
   expectFailure(std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10), ExitInvalidModel, {"are there"});
@@ -163,6 +202,8 @@ TEST(FrontendError, B2Versions) {
   model = simple();
   model.mutable_opset_import(0)->set_version(9999);
   expectFailure(model, ExitUnsupported, {"opset 9999 is newer", "7 to 26"});
+  model.mutable_opset_import(0)->set_version(99);
+  expectFailure(model, ExitUnsupported, {"opset 99 is newer"});
   model.mutable_opset_import(0)->set_version(5);
   expectFailure(model, ExitUnsupported, {"opset 5 is older"});
   model.mutable_opset_import(0)->set_version(0);
@@ -188,9 +229,40 @@ TEST(FrontendError, B4TwoMakersOfOneName) {
   expectFailure(model, ExitInvalidModel, {"SSA", "'h'"});
 }
 
+TEST(FrontendError, B4NamesTwice) {
+  onnx::ModelProto model = simple();
+  *model.mutable_graph()->add_input() = model.graph().input(0);
+  expectFailure(model, ExitInvalidModel, {"'x'"});
+  model = simple();
+  for (int i = 0; i < 2; ++i) {
+    onnx::TensorProto &tensor = *model.mutable_graph()->add_initializer();
+    tensor.set_name("twice");
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    tensor.add_dims(1);
+    tensor.add_float_data(static_cast<float>(i));
+  }
+  expectFailure(model, ExitInvalidModel, {"twice", "not unique"});
+}
+
+/// A nested graph may read outer names, not make them again.
+TEST(FrontendError, B4BranchThatMakesAnOuterName) {
+  expectFailure(makeModel(16, "(float[n] x, bool c) => (float[] y)",
+                          "h = Neg(x) y = If(c) <then_branch = t () => (float[n] h) { h = Abs(x) },"
+                          " else_branch = e () => (float[n] b) { b = Neg(h) }>"),
+                ExitInvalidModel, {"SSA", "'h'"});
+}
+
 TEST(FrontendError, B5AndB6Order) {
   onnx::ModelProto model = simple();
   model.mutable_graph()->mutable_node()->SwapElements(1, 2);
+  expectFailure(model, ExitInvalidModel, {"topologically sorted", "'h'"});
+}
+
+TEST(FrontendError, B6Cycle) {
+  onnx::ModelProto model = simple();
+  model.mutable_graph()->mutable_node(1)->set_input(0, "y"); // h from y, y from h
+  expectFailure(model, ExitInvalidModel, {"topologically sorted", "'y'"});
+  model.mutable_graph()->mutable_node(1)->set_input(0, "h");
   expectFailure(model, ExitInvalidModel, {"topologically sorted", "'h'"});
 }
 
