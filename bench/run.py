@@ -205,7 +205,7 @@ def markdown(report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("row", choices=ROWS)
-    parser.add_argument("--model", type=pathlib.Path, required=True, help="folder of export_base.py, and base.tsp")
+    parser.add_argument("--model", type=pathlib.Path, required=True, help="folder of export_random.py, and base.tsp")
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the program transept")
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)

@@ -109,7 +109,7 @@ def peer(model, batches, tokens):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=pathlib.Path, help="folder of export_base.py")
+    parser.add_argument("model", type=pathlib.Path, help="folder of export_random.py")
     parser.add_argument("bin", type=pathlib.Path, help="folder of the program transept")
     parser.add_argument("--device", default="vulkan:0")
     parser.add_argument("--batches", default="1,8,32,128")

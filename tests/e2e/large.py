@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Tests on models that are not part of the repository: the layouts of g2p, annalog, Whisper tiny.en.
+"""Tests on models that are not part of the repository: the layouts of g2p, annalog, Whisper tiny.en, models of real size.
 
 Usage: large.py MODELS_DIR [--bin DIR] [--only WORD,...] [--whisper EXPORT_DIR] [-v]. MODELS_DIR holds g2p/{split,merged,nopast,
-monolith}, annalog and whisper-tiny-en as their README files describe them; a model that is not there is skipped and named.
+monolith}, annalog and whisper-tiny-en as their README files describe them, and opus-mt and nllb-600m as bench/export_random.py
+makes them; a model that is not there is skipped and named.
 EXPORT_DIR is the `onnx` folder that whisper-tiny-en/export_whisper.py writes; default: whisper-tiny-en/onnx.
 Prints a line per failure, and at the end 'N passed, N failed'.
 """
@@ -16,6 +17,7 @@ import wave
 
 import numpy as np
 from answers import log_softmax, score_entry
+from compiler import compile_measured
 from run import run_test
 from tool import Tool, expect, expect_success
 
@@ -162,6 +164,28 @@ def check_whisper(tool, folder, export, tmp):
             expect(hypotheses[0]["ids"] == sample["ids"], f"{sample['audio']}: {hypotheses[0]['ids']}, expected {sample['ids']}")
 
 
+# What compiling may cost, as multiples of the weights that differ.
+PEAK_MEMORY, ARTIFACT_SIZE = 2.2, 1.05
+
+
+def check_real_size(tool, folder, tmp):
+    """Compiles with no flag, within bounds that are printed, and says what PyTorch says."""
+    reference = load(folder, "samples.json")
+    artifact, weights = os.path.join(tmp, "m.tsp"), reference["weight_bytes"]
+    result, memory, seconds = compile_measured(tool, os.path.join(folder, "onnx"), artifact)
+    expect_success(result, "compile")
+    size = os.path.getsize(artifact)
+    print(f"{os.path.basename(folder)}: weights {weights / 1e6:.0f} MB, compiled in {seconds:.0f} s, peak memory {memory / weights:.2f} times the "
+          f"weights, artifact {size / weights:.3f} times", flush=True)  # fmt: skip
+    expect(memory <= PEAK_MEMORY * weights, f"{memory} bytes of memory for {weights} bytes of weights")
+    expect(size <= ARTIFACT_SIZE * weights, f"an artifact of {size} bytes for {weights} bytes of weights")
+    expect(len({token for sample in reference["requests"] for token in sample["ids"]}) > 10, "the samples say next to nothing")
+    requests = [{"input_ids": sample["input_ids"], **reference["settings"]} for sample in reference["requests"]]
+    for flags in (("--batch", "1"), ("--batch", "3")):
+        for sample, hypotheses in zip(reference["requests"], generate(tool, artifact, requests, *flags)):
+            expect(hypotheses[0]["ids"] == sample["ids"], f"{hypotheses[0]['ids']}, expected {sample['ids']}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models")
@@ -171,12 +195,16 @@ def main():
     parser.add_argument("-v", action="store_true", dest="verbose")
     arguments = parser.parse_args()
     tool = Tool(arguments.bin)
-    g2p, annalog, whisper = (os.path.join(arguments.models, name) for name in ("g2p", "annalog", "whisper-tiny-en"))
+    g2p, annalog, whisper, opus, nllb = (
+        os.path.join(arguments.models, name) for name in ("g2p", "annalog", "whisper-tiny-en", "opus-mt", "nllb-600m")
+    )
     export = arguments.whisper or os.path.join(whisper, "onnx")
     tests = (
         ("large g2p layouts", os.path.join(g2p, "monolith"), lambda tmp: check_layouts(tool, g2p, tmp)),
         ("large annalog", annalog, lambda tmp: check_annalog(tool, annalog, tmp)),
         ("large whisper", export, lambda tmp: check_whisper(tool, whisper, export, tmp)),
+        ("large opus-mt", opus, lambda tmp: check_real_size(tool, opus, tmp)),
+        ("large nllb-600m", nllb, lambda tmp: check_real_size(tool, nllb, tmp)),
     )
     passed = failed = 0
     for name, needed, function in tests:
