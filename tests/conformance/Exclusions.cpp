@@ -12,7 +12,7 @@ using namespace mlir::transept;
 using llvm::StringRef;
 
 namespace {
-constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized, Mode::Vulkan};
+constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized, Mode::Vulkan, Mode::Evaluated};
 
 std::optional<Exclusion> parseClass(StringRef text) {
   Exclusion exclusion;
@@ -45,6 +45,8 @@ StringRef mlir::transept::modeName(Mode mode) {
     return "unoptimized";
   case Mode::Vulkan:
     return "vulkan";
+  case Mode::Evaluated:
+    return "evaluated";
   }
   return {};
 }

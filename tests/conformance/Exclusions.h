@@ -15,6 +15,7 @@ enum class Mode {
   Symbolic,    ///< with symbols for the sizes of inputs
   Unoptimized, ///< without the phases that only make a program faster
   Vulkan,      ///< as they are, for shaders, run on the device vulkan:0
+  Evaluated,   ///< the imported and the fused graph, by the interpreter
 };
 llvm::StringRef modeName(Mode mode);
 

@@ -23,7 +23,44 @@ template <typename Message> Outcome<Message> readMessage(const fs::path &path) {
   return message;
 }
 
-program::DType dtypeOf(int32_t dataType) {
+Outcome<Array> readArray(const fs::path &path, const std::string &name) {
+  Outcome<onnx::TensorProto> tensor = readMessage<onnx::TensorProto>(path);
+  if (!tensor)
+    return std::move(tensor.failure());
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  context.loadDialect<TranseptDialect>();
+  OnnxFile file;
+  file.path = path.string();
+  Outcome<TensorData> data = decodeTensor(*tensor, file, &context, name);
+  if (!data)
+    return std::move(data.failure());
+  Array array;
+  array.name = name;
+  array.dtype = dtypeOf(tensor->data_type());
+  array.dims.assign(tensor->dims().begin(), tensor->dims().end());
+  array.data.assign(data->bytes.begin(), data->bytes.end());
+  return array;
+}
+
+/// The files PREFIX_0.pb, PREFIX_1.pb … that belong to `values`.
+template <typename Values>
+std::optional<Failure> readArrays(const fs::path &folder, const std::string &prefix, const Values &values,
+                                  std::vector<Array> &arrays) {
+  for (int index = 0; index < values.size(); ++index) {
+    fs::path path = folder / (prefix + "_" + std::to_string(index) + ".pb");
+    if (!fs::exists(path))
+      continue;
+    Outcome<Array> array = readArray(path, values[index].name());
+    if (!array)
+      return std::move(array.failure());
+    arrays.push_back(std::move(*array));
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+program::DType mlir::transept::dtypeOf(int32_t dataType) {
   switch (dataType) {
   case onnx::TensorProto::FLOAT:
     return program::F32;
@@ -76,42 +113,13 @@ program::DType dtypeOf(int32_t dataType) {
   }
 }
 
-Outcome<Array> readArray(const fs::path &path, const std::string &name) {
-  Outcome<onnx::TensorProto> tensor = readMessage<onnx::TensorProto>(path);
-  if (!tensor)
-    return std::move(tensor.failure());
-  MLIRContext context(MLIRContext::Threading::DISABLED);
-  context.loadDialect<TranseptDialect>();
-  OnnxFile file;
-  file.path = path.string();
-  Outcome<TensorData> data = decodeTensor(*tensor, file, &context, name);
-  if (!data)
-    return std::move(data.failure());
-  Array array;
-  array.name = name;
-  array.dtype = dtypeOf(tensor->data_type());
-  array.dims.assign(tensor->dims().begin(), tensor->dims().end());
-  array.data.assign(data->bytes.begin(), data->bytes.end());
-  return array;
-}
-
-/// The files PREFIX_0.pb, PREFIX_1.pb … that belong to `values`.
-template <typename Values>
-std::optional<Failure> readArrays(const fs::path &folder, const std::string &prefix, const Values &values,
-                                  std::vector<Array> &arrays) {
-  for (int index = 0; index < values.size(); ++index) {
-    fs::path path = folder / (prefix + "_" + std::to_string(index) + ".pb");
-    if (!fs::exists(path))
-      continue;
-    Outcome<Array> array = readArray(path, values[index].name());
-    if (!array)
-      return std::move(array.failure());
-    arrays.push_back(std::move(*array));
-  }
+std::optional<::transept::tool::Tolerance> mlir::transept::readTolerance(const fs::path &folder) {
+  std::ifstream file(folder / "tolerance");
+  ::transept::tool::Tolerance tolerance;
+  if (file >> tolerance.relative >> tolerance.absolute)
+    return tolerance;
   return std::nullopt;
 }
-
-} // namespace
 
 Outcome<onnx::ModelProto> mlir::transept::readModel(const fs::path &file) {
   return readMessage<onnx::ModelProto>(file);

@@ -6,7 +6,9 @@
 
 #include "ir/Diagnostic.h"
 #include "tools/transept/Array.h"
+#include "tools/transept/Compare.h"
 #include <filesystem>
+#include <optional>
 
 namespace onnx {
 class ModelProto;
@@ -26,6 +28,12 @@ Outcome<onnx::ModelProto> readModel(const std::filesystem::path &file);
 
 /// The folders test_data_set_* of a test, in order. Inputs that the folder leaves out are absent.
 Outcome<std::vector<DataSet>> readDataSets(const std::filesystem::path &folder, const onnx::ModelProto &model);
+
+/// How far floats may be from what is expected: what the file `tolerance` of the folder says, nullopt without one.
+std::optional<::transept::tool::Tolerance> readTolerance(const std::filesystem::path &folder);
+
+/// DTYPE_NONE for an element type that no artifact has. `dataType` is ONNX's.
+::transept::DType dtypeOf(int32_t dataType);
 
 /// Replaces every size of the model's inputs by a symbol of its own, and forgets the declared shapes of all else. Sizes
 /// stay that the form of the graph depends on: numbers of heads and the like. `original` is the model, or what it was

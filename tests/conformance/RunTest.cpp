@@ -3,14 +3,19 @@
 
 #include "tests/conformance/RunTest.h"
 #include "codegen/Codegen.h"
+#include "frontend/Import.h"
+#include "frontend/TensorData.h"
+#include "ir/Interpreter.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/CpuFeatures.h"
 #include "runtime/Model.h"
 #include "tests/conformance/NodeTest.h"
 #include "tools/driver/Compile.h"
-#include "tools/transept/Compare.h"
+#include "tools/driver/Dump.h"
+#include "tools/driver/Phases.h"
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <spirv-tools/libspirv.hpp>
 
 using namespace mlir;
@@ -83,7 +88,9 @@ std::string invalidShader(const ::transept::Model &model) {
   return {};
 }
 
-::transept::Status runSet(const ::transept::Model &model, const DataSet &set) {
+using Tolerances = std::function<Tolerance(::transept::DType)>;
+
+::transept::Status runSet(const ::transept::Model &model, const DataSet &set, const Tolerances &tolerances) {
   ::transept::SessionOptions options;
   options.threads = 1;
   TRANSEPT_ASSIGN(std::unique_ptr<::transept::Session> session, model.createSession(options));
@@ -92,8 +99,75 @@ std::string invalidShader(const ::transept::Model &model) {
     arguments.inputs.push_back(input.view());
   TRANSEPT_TRY(session->run("main", arguments));
   for (const Array &output : set.outputs)
-    TRANSEPT_TRY(compare(session->outputs(), output, toleranceOf(output.dtype)));
+    TRANSEPT_TRY(compare(session->outputs(), output, tolerances(output.dtype)));
   return {};
+}
+
+//===- The interpreter -===//
+
+/// One tensor per argument of `main`, by name; null where the set has none.
+std::vector<HostTensor> argumentsOf(func::FuncOp main, const DataSet &set) {
+  std::vector<HostTensor> arguments;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    arguments.emplace_back();
+    auto name = main.getArgAttrOfType<StringAttr>(i, "transept.name");
+    for (const Array &input : set.inputs)
+      if (name && input.name == name.getValue()) {
+        auto type = RankedTensorType::get(input.dims, cast<TensorType>(main.getArgumentTypes()[i]).getElementType());
+        arguments.back() =
+            HostTensor::fromBytes(type, ArrayRef(reinterpret_cast<const char *>(input.data.data()), input.data.size()));
+      }
+  }
+  return arguments;
+}
+
+std::optional<std::string> evaluateSet(func::FuncOp main, const DataSet &set, const Tolerances &tolerances) {
+  Outcome<std::vector<HostTensor>> results = interpret(main, argumentsOf(main, set));
+  if (!results)
+    return results.failure().message;
+  std::vector<::transept::TensorView> outputs;
+  for (auto [i, result] : llvm::enumerate(*results))
+    outputs.push_back({main.getResultAttrOfType<StringAttr>(i, "transept.name").getValue(), // kept by the context
+                       dtypeOf(dataTypeOf(result.elementType())),
+                       {result.shape().data(), result.shape().size()},
+                       result.data(),
+                       static_cast<int64_t>(result.bytes().size())});
+  for (const Array &output : set.outputs)
+    if (::transept::Status status = compare(outputs, output, tolerances(output.dtype)); !status.ok())
+      return status.message();
+  return std::nullopt;
+}
+
+/// The graph as it is imported, and as it is after the phases that know no target.
+std::optional<std::string> evaluateModel(const fs::path &source, const std::vector<DataSet> &sets,
+                                         const Tolerances &tolerances) {
+  MLIRContext context(MLIRContext::Threading::DISABLED);
+  loadPhaseDialects(context);
+  ImportRequest request;
+  request.kind = ImportRequest::AsGraph;
+  Outcome<ImportResult> imported = importModel(source.string(), &context, request);
+  if (!imported)
+    return "import: " + imported.failure().message;
+  ModuleOp module = *imported->module;
+  module->setAttr(optionsAttrName, optionsToAttr(&context, defaultTarget()));
+  auto evaluate = [&](StringRef phase) -> std::optional<std::string> {
+    for (const DataSet &set : sets)
+      if (auto why = evaluateSet(module.lookupSymbol<func::FuncOp>("main"), set, tolerances))
+        return ("evaluated after " + phase + ": " + *why).str();
+    return std::nullopt;
+  };
+  if (auto why = evaluate("import"))
+    return why;
+  std::vector<std::string> warnings;
+  for (const char *name : {"shapes", "fold", "fuse"}) {
+    const Phase &phase = *findPhase(name);
+    PassList passes;
+    phase.passes(passes, defaultTarget());
+    for (std::unique_ptr<Pass> &pass : passes)
+      if (std::optional<Failure> failure = runPass(module, std::move(pass), phase.failure, &warnings))
+        return name + (": " + failure->message);
+  }
+  return evaluate("fuse");
 }
 
 } // namespace
@@ -116,11 +190,18 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
     if (!model->SerializeToOstream(&file))
       return source.string() + ": cannot be written";
   }
-  if (std::optional<Failure> failure = compileModel(source, mode, artifact))
-    return say(*failure);
   Outcome<std::vector<DataSet>> sets = readDataSets(folder, *model);
   if (!sets)
     return say(sets.failure());
+  std::optional<Tolerance> stated = readTolerance(folder);
+  auto tolerances = [&](::transept::DType dtype) {
+    const Tolerance standard = toleranceOf(dtype);
+    return stated && standard.relative > 0 ? *stated : standard;
+  };
+  if (mode == Mode::Evaluated)
+    return evaluateModel(source, *sets, tolerances);
+  if (std::optional<Failure> failure = compileModel(source, mode, artifact))
+    return say(*failure);
   ::transept::ModelOptions options;
   options.device = mode == Mode::Vulkan ? "vulkan:0" : "cpu";
   options.vulkan.validate = mode == Mode::Vulkan;
@@ -130,7 +211,7 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
   if (std::string complaint = invalidShader(**loaded); !complaint.empty())
     return complaint;
   for (const DataSet &set : *sets)
-    if (::transept::Status status = runSet(**loaded, set); !status.ok())
+    if (::transept::Status status = runSet(**loaded, set, tolerances); !status.ok())
       return "running: " + status.message();
   return std::nullopt;
 }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char *footer =
     R"(A folder that the list does not name must pass; one that it names must not. Exit code 1 where that is not so.
+A file `tolerance` in a folder, `RELATIVE ABSOLUTE`, replaces the tolerances of the ONNX backend runner for floats.
 The last line counts folders that passed, that are not as listed, and that failed as listed.)";
 
 struct Flags {
@@ -114,7 +115,7 @@ int runTests(const Flags &flags, const std::vector<std::string> &tests, const Ex
 
 int run(const Flags &flags) {
   std::vector<std::string> tests = findTests(flags);
-  Outcome<Exclusions> exclusions = readExclusions(flags.list);
+  Outcome<Exclusions> exclusions = flags.list.empty() ? Exclusions() : readExclusions(flags.list);
   if (tests.empty() || !exclusions) {
     std::fprintf(stderr, "transept-conformance: %s\n",
                  exclusions ? (flags.tests + ": holds no such tests; ./dev setup fetches them").c_str()
@@ -135,7 +136,7 @@ int main(int argc, char **argv) {
   app.footer(footer);
   Flags flags;
   app.add_option("--tests", flags.tests, "Folder of the tests")->required()->type_name("DIR");
-  app.add_option("--exclusions", flags.list, "The list")->required()->type_name("FILE");
+  app.add_option("--exclusions", flags.list, "The list; without one, every folder must pass")->type_name("FILE");
   app.add_option("--only", flags.only, "Only folders whose name contains this")->type_name("WORD");
   app.add_option("--jobs", flags.jobs, "Processes")->check(CLI::Range(1u, 256u))->capture_default_str();
   app.add_option("--results", flags.results, "Write a line per folder: its name, and `pass` or why not")
@@ -149,6 +150,10 @@ int main(int argc, char **argv) {
   app.add_flag_function("--vulkan", set(Mode::Vulkan), "As shaders, on the device vulkan:0")
       ->excludes(symbolic)
       ->excludes("--unoptimized");
+  app.add_flag_function("--evaluated", set(Mode::Evaluated), "The graph as imported and as fused, by the interpreter")
+      ->excludes(symbolic)
+      ->excludes("--unoptimized")
+      ->excludes("--vulkan");
   app.add_flag("--print-page", flags.page, "Print the table of operators instead of running anything");
   CLI11_PARSE(app, argc, argv);
   return run(flags);
