@@ -16,6 +16,7 @@ import answers
 import batching
 import cases
 import compiler
+import differential
 import emulated
 import families
 import lines
@@ -31,7 +32,7 @@ from tool import Failed, Tool
 
 MODULES = (
     compiler, lines, batching, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan,
-    emulated,
+    differential, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

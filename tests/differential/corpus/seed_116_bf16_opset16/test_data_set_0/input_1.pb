@@ -1,0 +1,1 @@
+Bbias_1_1_length_lengthJ¿

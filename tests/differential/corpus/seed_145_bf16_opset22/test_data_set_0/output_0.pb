@@ -1,0 +1,1 @@
+Blayernormalization_260Jœ?¾|@Í½Ø¿ÿ>Ù<ç>

@@ -1,0 +1,1 @@
+Bbias_batch_2_length_lengthJM:¿;LÀ

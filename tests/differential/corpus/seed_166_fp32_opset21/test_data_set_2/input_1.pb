@@ -1,0 +1,1 @@
+	Bmask_bool_lengthJ

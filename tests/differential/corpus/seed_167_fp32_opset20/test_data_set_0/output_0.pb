@@ -1,0 +1,1 @@
+Blayernormalization_357JeON?kБо╬

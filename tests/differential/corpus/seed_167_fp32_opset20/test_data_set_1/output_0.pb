@@ -1,0 +1,1 @@
+Blayernormalization_357JHiON?oâÏ¾hON?nâÏ¾ÐNN?ÕáÏ¾iON?oâÏ¾hON?oâÏ¾gON?mâÏ¾oMN¿ràÏ>LMN¿NàÏ>K?®ŽÌ¾

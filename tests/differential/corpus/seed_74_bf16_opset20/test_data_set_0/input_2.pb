@@ -1,0 +1,1 @@
+Bbias_batch_3_length_lengthJu?0¿ë¾
