@@ -59,6 +59,9 @@ private:
   llvm::StringSet<> symbolNames;
 };
 
+/// Gives branches that yield values of different ranks one rank, where axes of size 1 in front make no difference to
+/// those who use them. Whether it changed anything; the facts are old then.
+bool alignBranchRanks(func::FuncOp function);
 /// Rewrites ops by what `facts` says: resolved forms, constants, symbolic sizes, identities.
 void rewriteByFacts(func::FuncOp function, ShapePropagation &propagation);
 /// Removes ops without effect and use, in any order of appearance.
@@ -66,6 +69,8 @@ void eraseDeadOps(func::FuncOp function);
 /// Normal forms of chains of ops that move elements; exact for every element type.
 void populateNormalFormPatterns(RewritePatternSet &patterns);
 
+/// Whether the operand only says a shape, amounts or axes.
+bool isShapeOperand(OpOperand &operand);
 /// Number of ops that compute a size which symbols can say.
 unsigned countShapeOps(ModuleOp module);
 

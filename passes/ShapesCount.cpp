@@ -7,10 +7,7 @@
 using namespace mlir;
 using namespace mlir::transept;
 
-namespace {
-
-/// Whether the operand only says a shape, amounts or axes.
-bool isShapeOperand(OpOperand &operand) {
+bool transept::isShapeOperand(OpOperand &operand) {
   Value value = operand.get();
   return llvm::TypeSwitch<Operation *, bool>(operand.getOwner())
       .Case([&](ReshapeOp op) { return operand.getOperandNumber() == 1; })
@@ -27,6 +24,8 @@ bool isShapeOperand(OpOperand &operand) {
       .Case([&](FillOp op) { return true; })
       .Default(false);
 }
+
+namespace {
 
 class ShapeArithmetic {
 public:

@@ -143,44 +143,6 @@ Outcome<std::vector<DataSet>> mlir::transept::readDataSets(const fs::path &folde
   return sets;
 }
 
-namespace {
-/// A size that the form of a graph depends on, not a batch or a length: a number of heads, the length of index tuples.
-struct StructuralSize {
-  const char *op;
-  int input, rank, axis; ///< rank 0: any; a negative axis counts from the end
-};
-constexpr StructuralSize structuralSizes[] = {
-    {"Attention", 0, 4, 1}, {"Attention", 1, 4, 1},        {"Attention", 2, 4, 1},        {"Attention", 4, 4, 1},
-    {"Attention", 5, 4, 1}, {"RotaryEmbedding", 0, 0, -1}, {"RotaryEmbedding", 1, 0, -1}, {"RotaryEmbedding", 2, 0, -1},
-    {"GatherND", 1, 0, -1}, {"ScatterND", 1, 0, -1}};
-
-bool isStructural(const onnx::ModelProto &model, const std::string &input, int rank, int axis) {
-  for (const onnx::NodeProto &node : model.graph().node())
-    for (const StructuralSize &size : structuralSizes)
-      if (node.op_type() == size.op && size.input < node.input_size() && node.input(size.input) == input &&
-          (size.rank == 0 || size.rank == rank) && axis == (size.axis < 0 ? size.axis + rank : size.axis))
-        return true;
-  return false;
-}
-} // namespace
-
-void mlir::transept::makeSymbolic(onnx::ModelProto &model, const onnx::ModelProto &original) {
-  onnx::GraphProto &graph = *model.mutable_graph();
-  graph.clear_value_info();
-  int count = 0;
-  for (onnx::ValueInfoProto &input : *graph.mutable_input()) {
-    if (!input.type().has_tensor_type())
-      continue;
-    onnx::TensorShapeProto &shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
-    for (int axis = 0; axis < shape.dim_size(); ++axis, ++count)
-      if (!isStructural(original, input.name(), shape.dim_size(), axis))
-        shape.mutable_dim(axis)->set_dim_param("size" + std::to_string(count));
-  }
-  for (onnx::ValueInfoProto &output : *graph.mutable_output())
-    if (output.type().has_tensor_type())
-      output.mutable_type()->mutable_tensor_type()->clear_shape();
-}
-
 fs::path mlir::transept::originalOf(const fs::path &folder) {
   std::string name = folder.filename().string();
   fs::path original = folder.parent_path() / name.substr(0, name.find("_expanded"));

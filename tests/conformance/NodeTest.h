@@ -35,11 +35,6 @@ std::optional<::transept::tool::Tolerance> readTolerance(const std::filesystem::
 /// DTYPE_NONE for an element type that no artifact has. `dataType` is ONNX's.
 ::transept::DType dtypeOf(int32_t dataType);
 
-/// Replaces every size of the model's inputs by a symbol of its own, and forgets the declared shapes of all else. Sizes
-/// stay that the form of the graph depends on: numbers of heads and the like. `original` is the model, or what it was
-/// expanded from.
-void makeSymbolic(onnx::ModelProto &model, const onnx::ModelProto &original);
-
 /// The folder whose operator this one expands through its function body; itself where there is none.
 std::filesystem::path originalOf(const std::filesystem::path &folder);
 

@@ -10,6 +10,7 @@
 #include "runtime/CpuFeatures.h"
 #include "runtime/Model.h"
 #include "tests/conformance/NodeTest.h"
+#include "tests/conformance/Symbolic.h"
 #include "tools/driver/Compile.h"
 #include "tools/driver/Dump.h"
 #include "tools/driver/Phases.h"
@@ -184,7 +185,7 @@ std::optional<std::string> mlir::transept::runNodeTest(const fs::path &folder, M
     Outcome<onnx::ModelProto> original = readModel(originalOf(folder) / "model.onnx");
     if (!original)
       return say(original.failure());
-    makeSymbolic(*model, *original);
+    makeSymbolic(*model, source, *original);
     source = scratch / "model.onnx";
     std::ofstream file(source, std::ios::binary | std::ios::trunc);
     if (!model->SerializeToOstream(&file))
