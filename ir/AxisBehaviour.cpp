@@ -59,8 +59,8 @@ AxisBehaviour product(Operation *op, unsigned operand, int64_t axis, int64_t &re
   if (operand == 1 && !column && fromEnd == 1)
     return become(resultAxis, result - 1);
   int64_t target = result - behind - (fromEnd - 2);
-  DimAttr size = sizeOf(op->getOperand(operand), axis);
-  if (size && constantValue(size) == 1 && sizeOf(op->getResult(0), target) != size)
+  DimAttr size = sizeOf(op->getOperand(operand), axis), whole = sizeOf(op->getResult(0), target);
+  if (size && size != whole && (constantValue(size) == 1 || (whole && mayRepeat(op, size, whole))))
     return mixing(resultAxis, target);
   return become(resultAxis, target);
 }
@@ -99,8 +99,8 @@ AxisBehaviour elementwise::alignedAxis(Operation *op, unsigned operand, int64_t 
   if (from < 0 || to < from)
     return mixing(resultAxis);
   int64_t target = axis + to - from;
-  DimAttr size = sizeOf(op->getOperand(operand), axis);
-  if (size && constantValue(size) == 1 && sizeOf(op->getResult(0), target) != size)
+  DimAttr size = sizeOf(op->getOperand(operand), axis), whole = sizeOf(op->getResult(0), target);
+  if (size && size != whole && (constantValue(size) == 1 || (whole && mayRepeat(op, size, whole))))
     return mixing(resultAxis, target);
   return become(resultAxis, target);
 }

@@ -157,11 +157,14 @@ LogicalResult BroadcastOp::infer(InferContext &context, ArrayRef<Fact> operands,
     const Fact &shape = operands[1];
     if (!inputDims || !shape.content) {
       Fact result = unknownShape(context, *this, shape, element, "broadcast");
-      // The result has the larger of both ranks.
+      // The result has the larger of both ranks, and the operand's sizes where these are not 1 for sure.
       if (RankedTensorType type = result.ranked(); type && inputDims) {
         Dims known = dimsOf(type);
         if (inputDims->size() > known.size())
           known.insert(known.begin(), inputDims->begin(), inputDims->end() - known.size());
+        for (auto [size, own] : llvm::zip(llvm::reverse(known), llvm::reverse(*inputDims)))
+          if (constantValue(own).value_or(1) != 1)
+            size = own;
         result = rankedFact(known, element);
       }
       results.push_back(std::move(result));
@@ -187,14 +190,9 @@ LogicalResult BroadcastOp::infer(InferContext &context, ArrayRef<Fact> operands,
     if (!wanted)
       return emitOpError() << "has neither a shape nor a ranked result";
     dims = *wanted;
-    if (inputDims) {
-      // C3: the operand broadcasts to the result's shape.
-      FailureOr<Dims> common = broadcastDims(context, *this, {*inputDims, dims});
-      if (failed(common))
-        return failure();
-      if (common->size() != dims.size())
-        return emitOpError() << "cannot broadcast " << toString(*inputDims) << " to " << toString(dims);
-    }
+    // C3: the operand broadcasts to the result's shape.
+    if (inputDims && failed(requireBroadcastTo(context, *this, *inputDims, dims, "repeats its input")))
+      return failure();
   }
   Fact result = rankedFact(dims, element);
   if (std::optional<SmallVector<int64_t>> shape = smallShape(result); shape && input.content) {

@@ -216,11 +216,8 @@ LogicalResult LayerNormOp::infer(InferContext &context, ArrayRef<Fact> operands,
     if (!dims)
       continue;
     // C2: scale and bias broadcast to the input without enlarging it.
-    FailureOr<Dims> common = broadcastDims(context, *this, {*input, *dims});
-    if (failed(common))
+    if (failed(requireBroadcastTo(context, *this, *dims, *input, "scales its input")))
       return failure();
-    if (common->size() != input->size())
-      return emitOpError() << "scales " << toString(*input) << " by " << toString(*dims);
   }
   return success();
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "ir/InferSupport.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 
@@ -206,6 +207,59 @@ static size_t largestRank(ArrayRef<Dims> shapes) {
   return rank;
 }
 
+/// max(a, b) * min(a, b, 1): the one that is not 1, or 0.
+static DimAttr selectSize(DimAttr lhs, DimAttr rhs) {
+  DimAttr least = dimMin(dimMin(lhs, rhs), dimConstant(lhs.getContext(), 1));
+  return dimMul(dimMax(lhs, rhs), least);
+}
+
+static bool isSelectedSize(DimAttr dim) {
+  auto kindOf = [](Attribute attr) { return static_cast<DimKind>(cast<DimAttr>(attr).getKind()); };
+  return kindOf(dim) == DimKind::Product && dim.getValue() == 1 && dim.getOperands().size() == 2 &&
+         llvm::any_of(dim.getOperands(), [&](Attribute factor) { return kindOf(factor) == DimKind::Max; }) &&
+         llvm::any_of(dim.getOperands(), [&](Attribute factor) { return kindOf(factor) == DimKind::Min; });
+}
+
+/// Whether the symbol is a size of an input of the function around `op`.
+static bool isInputSize(Operation *op, StringRef symbol) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  return function && llvm::any_of(function.getArgumentTypes(), [&](Type type) {
+           auto ranked = dyn_cast<RankedTensorType>(type);
+           return ranked && llvm::any_of(dimsOf(ranked), [&](DimAttr dim) { return dim && symbolName(dim) == symbol; });
+         });
+}
+
+/// Whether only a run says that the size is 1: of an input, or of a broadcast of such. A size that the graph computes
+/// is taken to be the one it is combined with, since it is 1 by chance only.
+static bool mayBeRepeated(Operation *op, DimAttr dim) {
+  return isSelectedSize(dim) || (!symbolName(dim).empty() && isInputSize(op, symbolName(dim)));
+}
+
+bool transept::mayRepeat(Operation *op, DimAttr size, DimAttr whole) {
+  if (size == whole || constantValue(size) == 1)
+    return false;
+  return isSelectedSize(whole) || (isa<BroadcastOp>(op) && mayBeRepeated(op, size));
+}
+
+/// The size that two different ones broadcast to; null where they cannot.
+static DimAttr broadcastSize(InferContext &context, Operation *op, size_t axis, DimAttr lhs, DimAttr rhs) {
+  // Two constants that differ contradict each other; any other pair may still agree in a run.
+  if (constantValue(lhs) && constantValue(rhs)) {
+    op->emitOpError() << "broadcasts " << toString(lhs) << " against " << toString(rhs) << " on axis " << axis;
+    return {};
+  }
+  std::string what = nodeLabel(op) + " broadcasts axis " + std::to_string(axis) + ": " + toString(lhs) + " and " +
+                     toString(rhs) + " must be equal";
+  if (!mayBeRepeated(op, lhs) || !mayBeRepeated(op, rhs)) {
+    context.guard(op, lhs, GuardRelation::Equal, rhs, what);
+    return simpler(lhs, rhs);
+  }
+  DimAttr zero = dimConstant(lhs.getContext(), 0), minusOne = dimConstant(lhs.getContext(), -1);
+  DimAttr wrong = dimMul(dimMul(dimAdd(lhs, minusOne), dimAdd(rhs, minusOne)), dimSub(lhs, rhs));
+  context.guard(op, wrong, GuardRelation::Equal, zero, what + ", or one of them 1");
+  return selectSize(lhs, rhs);
+}
+
 FailureOr<Dims> transept::broadcastDims(InferContext &context, Operation *op, ArrayRef<Dims> shapes) {
   size_t rank = largestRank(shapes);
   Dims result(rank);
@@ -215,22 +269,32 @@ FailureOr<Dims> transept::broadcastDims(InferContext &context, Operation *op, Ar
       DimAttr dim = axisFromEnd(shape, fromEnd);
       if (!dim || constantValue(dim) == 1)
         continue;
-      if (!size || size == dim) {
-        size = dim;
-        continue;
-      }
-      // Two constants that differ contradict each other; any other pair may still agree in a run.
-      if (constantValue(size) && constantValue(dim))
-        return op->emitOpError() << "broadcasts " << toString(size) << " against " << toString(dim) << " on axis "
-                                 << rank - 1 - fromEnd;
-      context.guard(op, size, GuardRelation::Equal, dim,
-                    nodeLabel(op) + " broadcasts axis " + std::to_string(rank - 1 - fromEnd) + ": " + toString(size) +
-                        " and " + toString(dim) + " must be equal");
-      size = simpler(size, dim);
+      size = !size || size == dim ? dim : broadcastSize(context, op, rank - 1 - fromEnd, size, dim);
+      if (!size)
+        return failure();
     }
     result[rank - 1 - fromEnd] = size ? size : dimConstant(op->getContext(), 1);
   }
   return result;
+}
+
+LogicalResult transept::requireBroadcastTo(InferContext &context, Operation *op, ArrayRef<DimAttr> from,
+                                           ArrayRef<DimAttr> to, StringRef what) {
+  if (from.size() > to.size())
+    return op->emitOpError() << what << ": " << toString(from) << " has more axes than " << toString(to);
+  for (auto [dim, size] : llvm::zip(from, to.drop_front(to.size() - from.size()))) {
+    if (dim == size || constantValue(dim) == 1)
+      continue;
+    if (!mayBeRepeated(op, dim)) {
+      if (failed(requireEqual(context, op, dim, size, what)))
+        return failure();
+      continue;
+    }
+    DimAttr zero = dimConstant(dim.getContext(), 0), minusOne = dimConstant(dim.getContext(), -1);
+    context.guard(op, dimMul(dimAdd(dim, minusOne), dimSub(dim, size)), GuardRelation::Equal, zero,
+                  nodeLabel(op) + " " + what.str() + ": " + toString(dim) + " must be 1 or equal to " + toString(size));
+  }
+  return success();
 }
 
 std::optional<Dims> transept::provablyBroadcast(ArrayRef<Dims> shapes) {

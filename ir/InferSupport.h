@@ -60,8 +60,15 @@ FailureOr<DimAttr> requireEqual(InferContext &context, Operation *op, DimAttr lh
 LogicalResult requireLessOrEqual(InferContext &context, Operation *op, DimAttr lhs, DimAttr rhs, StringRef what);
 LogicalResult requireSameElementType(Operation *op, const Fact &lhs, const Fact &rhs);
 
-/// NumPy broadcasting, right-aligned. A dynamic size meets another one, or a constant above 1, by a guard.
+/// NumPy broadcasting, right-aligned. Two different sizes of inputs, each of which may be 1, give a selected size; all
+/// others that are dynamic meet another one, or a constant above 1, by a guard that they are equal.
 FailureOr<Dims> broadcastDims(InferContext &context, Operation *op, ArrayRef<Dims> shapes);
+/// Whether only a run says if `op` repeats an operand whose axis has `size` along an axis of `whole`: it is read at
+/// min(index, size - 1).
+bool mayRepeat(Operation *op, DimAttr size, DimAttr whole);
+/// One-way broadcasting: a size of `from` is 1 or that of `to`. `what` says what the op does.
+LogicalResult requireBroadcastTo(InferContext &context, Operation *op, ArrayRef<DimAttr> from, ArrayRef<DimAttr> to,
+                                 StringRef what);
 /// The same without guards: nullopt where it is not certain.
 std::optional<Dims> provablyBroadcast(ArrayRef<Dims> shapes);
 

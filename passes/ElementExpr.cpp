@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/ElementExpr.h"
+#include "ir/InferSupport.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/ADT/bit.h"
 #include <cmath>
@@ -342,8 +343,18 @@ static std::optional<double> constantAt(Value value, ArrayRef<const Elem *> indi
   return tensor.getDouble(flat);
 }
 
+/// Whether each axis of the operand has the result's position, or the one position 0, whatever the sizes are in a run.
+static bool isAligned(Operation *op, Value operand, Value result) {
+  auto from = dyn_cast<RankedTensorType>(operand.getType()), to = dyn_cast<RankedTensorType>(result.getType());
+  if (!from || !to || from.getRank() > to.getRank())
+    return false;
+  SmallVector<DimAttr> sizes = dimsOf(from), whole = dimsOf(to);
+  return llvm::none_of(llvm::zip(sizes, ArrayRef(whole).take_back(sizes.size())),
+                       [&](auto pair) { return mayRepeat(op, std::get<0>(pair), std::get<1>(pair)); });
+}
+
 /// Indices of a broadcast operand: right-aligned, 0 along axes of size 1.
-static Elems broadcastIndices(ElementExprs &exprs, Value operand, ArrayRef<const Elem *> indices) {
+static Elems operandIndices(ElementExprs &exprs, Value operand, ArrayRef<const Elem *> indices) {
   SmallVector<DimAttr> dims = dimsOf(cast<RankedTensorType>(operand.getType()));
   Elems result;
   for (auto [axis, dim] : llvm::enumerate(dims)) {
@@ -373,8 +384,8 @@ bool ElementExprs::step(Value &value, SmallVectorImpl<const Elem *> &indices) {
     value = transpose.getInput();
     return true;
   }
-  if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-    Elems result = broadcastIndices(*this, broadcast.getInput(), indices);
+  if (auto broadcast = dyn_cast<BroadcastOp>(op); broadcast && isAligned(op, broadcast.getInput(), value)) {
+    Elems result = operandIndices(*this, broadcast.getInput(), indices);
     indices.assign(result.begin(), result.end());
     value = broadcast.getInput();
     return true;
@@ -433,7 +444,7 @@ ElementExprs::Moved ElementExprs::moved(Value value, ArrayRef<const Elem *> indi
 const Elem *ElementExprs::elementwise(Operation *op, ArrayRef<const Elem *> indices) {
   Elems operands;
   for (Value operand : op->getOperands())
-    operands.push_back(at(operand, broadcastIndices(*this, operand, indices)));
+    operands.push_back(at(operand, operandIndices(*this, operand, indices)));
   if (auto cast = dyn_cast<CastOp>(op)) {
     Type from = getElementTypeOrSelf(cast.getInput().getType()), to = cast.getTo();
     if (to.isInteger(1))
@@ -505,7 +516,8 @@ const Elem *ElementExprs::at(Value value, ArrayRef<const Elem *> indices) {
   if (isa<ConstantOp, WeightOp>(op))
     if (const Elem *masked = triangleAt(value, indices))
       return masked;
-  if (op->hasTrait<Elementwise>())
+  if (op->hasTrait<Elementwise>() &&
+      llvm::all_of(op->getOperands(), [&](Value operand) { return isAligned(op, operand, value); }))
     return elementwise(op, indices);
   if (auto fill = dyn_cast<FillOp>(op)) {
     HostTensor content = HostTensor::fromElements(fill.getValue());

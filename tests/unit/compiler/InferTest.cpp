@@ -131,8 +131,34 @@ TEST_F(InferTest, BroadcastOfDynamicSizesIsGuarded) {
   Inferred r = infer("%x: tensor<?x?xf32, #transept.dims<[a, b]>>, %y: tensor<?x5xf32, #transept.dims<[c, 5]>>",
                      "%r = transept.add %x, %y : (tensor<?x?xf32, #transept.dims<[a, b]>>, "
                      "tensor<?x5xf32, #transept.dims<[c, 5]>>) -> tensor<*xf32>");
-  EXPECT_EQ(r.dims, "[a, 5]");
-  EXPECT_EQ(r.guards, (std::vector<std::string>{"b = 5", "a = c"}));
+  EXPECT_EQ(r.dims, "[min(1, a, c) * max(a, c), 5]");
+  // (a - 1) * (c - 1) * (a - c)
+  EXPECT_EQ(r.guards,
+            (std::vector<std::string>{"b = 5", "a * a * c + -1 * a * c * c + -1 * a * a + c * c + a + -1 * c = 0"}));
+}
+
+TEST_F(InferTest, BroadcastOfAComputedSizeIsGuardedToBeEqual) {
+  Inferred r =
+      infer("%x: tensor<?xf32, #transept.dims<[a]>>, %y: tensor<2xf32>, %z: tensor<?xf32, #transept.dims<[c]>>",
+            "%t = transept.concat %x, %y {axis = 0} : (tensor<?xf32, #transept.dims<[a]>>, tensor<2xf32>) -> "
+            "tensor<*xf32>\n%r = transept.add %t, %z : (tensor<*xf32>, tensor<?xf32, #transept.dims<[c]>>) -> "
+            "tensor<*xf32>");
+  EXPECT_EQ(r.dims, "[c]");
+  EXPECT_EQ(r.guards, std::vector<std::string>{"a + 2 = c"});
+}
+
+TEST_F(InferTest, BroadcastToAShapeRepeatsWhatMayBeOne) {
+  Inferred r = infer("%x: tensor<?xf32, #transept.dims<[a]>>",
+                     "%r = transept.broadcast %x : (tensor<?xf32, #transept.dims<[a]>>) -> tensor<?xf32, "
+                     "#transept.dims<[n]>>");
+  EXPECT_EQ(r.dims, "[n]");
+  EXPECT_EQ(r.guards, std::vector<std::string>{"a * a + -1 * a * n + -1 * a + n = 0"}); // (a - 1) * (a - n)
+}
+
+TEST_F(InferTest, BroadcastToDataKeepsSizesAboveOne) {
+  Inferred r = infer("%x: tensor<3x1xf32>, %s: tensor<3xi64>",
+                     "%r = transept.broadcast %x, %s : (tensor<3x1xf32>, tensor<3xi64>) -> tensor<*xf32>");
+  EXPECT_EQ(r.dims, "[broadcast.0, 3, broadcast.2]");
 }
 
 TEST_F(InferTest, BinaryC1ElementTypes) {
