@@ -80,35 +80,16 @@ LogicalResult importIf(NodeImport &node) {
     (void)node.result(static_cast<int>(index), value);
   return success();
 }
-/// An op that repeats `body` with the given carried values; `body` fills the block and returns what it yields.
-LogicalResult makeLoop(NodeImport &node, Value count, Value condition, ArrayRef<Value> initial,
-                       function_ref<LogicalResult(Block &, SmallVectorImpl<Value> &)> body) {
-  OperationState state(node.loc, LoopOp::getOperationName());
-  Block &block = state.addRegion()->emplaceBlock();
-  block.addArguments({RankedTensorType::get({}, node.i64()), RankedTensorType::get({}, node.i1())},
-                     {node.loc, node.loc});
-  for (Value value : initial)
-    block.addArgument(UnrankedTensorType::get(node.elementOf(value)), node.loc);
-  SmallVector<Value> yielded;
-  if (failed(body(block, yielded)))
+
+/// What a loop gives becomes the node's results.
+LogicalResult loopResults(NodeImport &node, const FailureOr<SmallVector<Value>> &results) {
+  if (failed(results))
     return failure();
   // C1: a condition, the carried values, then what is collected: as many as the node has results.
-  if (yielded.size() != static_cast<size_t>(node.node.output_size()) + 1 || yielded.size() <= initial.size())
-    return node.invalid("has " + Twine(node.node.output_size()) + " results, but a body with " + Twine(yielded.size()) +
-                        " outputs");
-  yield(node, block, yielded);
-  SmallVector<Value> operands;
-  for (Value value : {count, condition})
-    if (value)
-      operands.push_back(value);
-  llvm::append_range(operands, initial);
-  state.addOperands(operands);
-  state.addAttribute("operandSegmentSizes", node.builder.getDenseI32ArrayAttr({count ? 1 : 0, condition ? 1 : 0,
-                                                                               static_cast<int32_t>(initial.size())}));
-  for (Value value : ArrayRef(yielded).drop_front())
-    state.addTypes(UnrankedTensorType::get(node.elementOf(value)));
-  Operation *op = node.builder.create(state);
-  for (auto [index, value] : llvm::enumerate(op->getResults()))
+  if (results->size() != static_cast<size_t>(node.node.output_size()))
+    return node.invalid("has " + Twine(node.node.output_size()) + " results, but a body with " +
+                        Twine(results->size() + 1) + " outputs");
+  for (auto [index, value] : llvm::enumerate(*results))
     (void)node.result(static_cast<int>(index), value);
   return success();
 }
@@ -129,10 +110,11 @@ LogicalResult importLoop(NodeImport &node) {
   std::optional<SmallVector<Value>> initial = inputsFrom(node, 2);
   if (!graph || !initial)
     return node.invalid("has no body, or leaves out the first content of what it carries");
-  return makeLoop(node, node.input(0), node.input(1), *initial, [&](Block &block, SmallVectorImpl<Value> &yielded) {
+  auto body = [&](Block &block, SmallVectorImpl<Value> &yielded) {
     SmallVector<Value> arguments(block.getArguments());
     return node.importBody(*graph, block, arguments, yielded);
-  });
+  };
+  return loopResults(node, node.loop(node.input(0), node.input(1), *initial, body));
 }
 
 /// Numbers of an attribute, one per item; all zero where it is absent.
@@ -142,49 +124,72 @@ SmallVector<int64_t> numbersOf(NodeImport &node, StringRef attribute, size_t cou
   return values;
 }
 
-/// A loop over the slices of its last inputs.
-LogicalResult importScan(NodeImport &node) {
-  if (node.version < 9)
-    return node.unsupported("Scan over batches, which has another meaning from opset 9 on");
-  const onnx::GraphProto *graph = node.graph("body");
-  std::optional<SmallVector<Value>> inputs = inputsFrom(node, 0);
-  int64_t scanned = node.integer("num_scan_inputs", 0);
-  if (!graph || !inputs || scanned < 1 || scanned > static_cast<int64_t>(inputs->size()))
-    return node.invalid("has no body, or scans " + Twine(scanned) + " of its inputs");
-  size_t states = inputs->size() - scanned;
-  size_t collected = std::max<int64_t>(node.node.output_size() - static_cast<int64_t>(states), 0);
-  SmallVector<int64_t> axes = numbersOf(node, "scan_input_axes", scanned),
-                       backward = numbersOf(node, "scan_input_directions", scanned),
-                       resultAxes = numbersOf(node, "scan_output_axes", collected),
-                       resultBackward = numbersOf(node, "scan_output_directions", collected);
-  if (llvm::any_of(resultAxes, [](int64_t axis) { return axis != 0; }))
-    return node.unsupported("Scan that collects along another axis than the first");
-  ArrayRef<Value> sources = ArrayRef(*inputs).drop_front(states);
-  int64_t axis = axes.front();
+/// What a Scan node goes over, and how.
+struct ScanForm {
+  const onnx::GraphProto *graph;
+  size_t states; ///< inputs that are carried; those behind them are scanned
+  SmallVector<int64_t> axes, backward;
+};
+
+/// A loop over the positions of `sources`, each along its axis.
+FailureOr<SmallVector<Value>> scan(NodeImport &node, const ScanForm &form, ArrayRef<Value> initial,
+                                   ArrayRef<Value> sources) {
+  int64_t axis = form.axes.front();
   Value count = node.sizes(sources.front(), axis, axis == -1 ? std::nullopt : std::optional(axis + 1));
   count = node.reshape(count, ArrayRef<int64_t>());
-  LogicalResult made = makeLoop(
-      node, count, Value(), ArrayRef(*inputs).take_front(states), [&](Block &block, SmallVectorImpl<Value> &yielded) {
-        SmallVector<Value> arguments(block.getArguments().drop_front(2));
-        {
-          OpBuilder::InsertionGuard guard(node.builder);
-          node.builder.setInsertionPointToEnd(&block);
-          Value number = block.getArgument(0);
-          Value last =
-              node.make<SubOp>(node.i64(), node.make<SubOp>(node.i64(), count, node.scalar(int64_t(1))), number);
-          for (auto [i, source] : llvm::enumerate(sources))
-            arguments.push_back(node.make<GatherOp>(node.elementOf(source), source, backward[i] ? last : number,
-                                                    static_cast<uint64_t>(axes[i])));
-        }
-        yielded.push_back(block.getArgument(1));
-        return node.importBody(*graph, block, arguments, yielded);
-      });
-  if (failed(made))
-    return failure();
-  for (size_t i = 0; i < collected; ++i)
-    if (resultBackward[i])
-      return node.unsupported("Scan that collects backwards");
-  return success();
+  return node.loop(count, Value(), initial, [&](Block &block, SmallVectorImpl<Value> &yielded) {
+    SmallVector<Value> arguments(block.getArguments().drop_front(2));
+    Value number = block.getArgument(0);
+    Value last = node.make<SubOp>(node.i64(), node.make<SubOp>(node.i64(), count, node.scalar(int64_t(1))), number);
+    for (auto [i, source] : llvm::enumerate(sources))
+      arguments.push_back(node.make<GatherOp>(node.elementOf(source), source, form.backward[i] ? last : number,
+                                              static_cast<uint64_t>(form.axes[i])));
+    yielded.push_back(block.getArgument(1));
+    return node.importBody(*form.graph, block, arguments, yielded);
+  });
+}
+
+/// Before opset 9, a scan of each entry of the batch that the inputs lead with.
+FailureOr<SmallVector<Value>> scanBatch(NodeImport &node, const ScanForm &form, ArrayRef<Value> inputs) {
+  Value batch = node.reshape(node.sizes(inputs.front(), 0, 1), ArrayRef<int64_t>());
+  return node.loop(batch, Value(), {}, [&](Block &block, SmallVectorImpl<Value> &yielded) -> LogicalResult {
+    SmallVector<Value> entries;
+    for (Value input : inputs)
+      entries.push_back(node.make<GatherOp>(node.elementOf(input), input, block.getArgument(0), uint64_t(0)));
+    ArrayRef<Value> all = entries;
+    FailureOr<SmallVector<Value>> results = scan(node, form, all.take_front(form.states), all.drop_front(form.states));
+    if (failed(results))
+      return failure();
+    yielded.push_back(block.getArgument(1));
+    llvm::append_range(yielded, *results);
+    return success();
+  });
+}
+
+/// A loop over the slices of its last inputs.
+LogicalResult importScan(NodeImport &node) {
+  const bool batched = node.version < 9; // has lengths before all other inputs
+  if (batched && node.input(0))
+    return node.unsupported("Scan with sequence_lens, which is gone from opset 9 on");
+  ScanForm form;
+  form.graph = node.graph("body");
+  std::optional<SmallVector<Value>> inputs = inputsFrom(node, batched ? 1 : 0);
+  int64_t scanned = node.integer("num_scan_inputs", 0);
+  if (!form.graph || !inputs || scanned < 1 || scanned > static_cast<int64_t>(inputs->size()))
+    return node.invalid("has no body, or scans " + Twine(scanned) + " of its inputs");
+  form.states = inputs->size() - scanned;
+  size_t collected = std::max<int64_t>(node.node.output_size() - static_cast<int64_t>(form.states), 0);
+  form.axes = numbersOf(node, "scan_input_axes", scanned);
+  form.backward = numbersOf(node, batched ? "directions" : "scan_input_directions", scanned);
+  auto isZero = [](int64_t number) { return number == 0; };
+  if (!llvm::all_of(numbersOf(node, "scan_output_axes", collected), isZero))
+    return node.unsupported("Scan that collects along another axis than the first");
+  if (!llvm::all_of(numbersOf(node, "scan_output_directions", collected), isZero))
+    return node.unsupported("Scan that collects backwards");
+  if (batched)
+    return loopResults(node, scanBatch(node, form, *inputs));
+  ArrayRef<Value> all = *inputs;
+  return loopResults(node, scan(node, form, all.take_front(form.states), all.drop_front(form.states)));
 }
 } // namespace
 

@@ -253,11 +253,6 @@ LogicalResult importBlocks(NodeImport &node) {
   return node.result(node.reshape(split, joined({batch, rest, times(height), times(width)})));
 }
 
-Value countTo(NodeImport &node, Value limit) {
-  return node.make<RangeOp>(node.i64(), node.scalar(int64_t(0)), limit, node.scalar(int64_t(1)), DimAttr(),
-                            IntegerAttr());
-}
-
 /// 1 where column = row + k.
 LogicalResult importEyeLike(NodeImport &node) {
   Value input = node.input(0);
@@ -270,7 +265,7 @@ LogicalResult importEyeLike(NodeImport &node) {
   }
   Value diagonal = node.scalar(node.integer("k", 0));
   auto size = [&](int64_t axis) { return node.reshape(node.sizes(input, axis, axis + 1), ArrayRef<int64_t>{}); };
-  Value rows = node.reshape(countTo(node, size(0)), {-1, 1}), columns = countTo(node, size(1));
+  Value rows = node.reshape(node.countTo(size(0)), {-1, 1}), columns = node.countTo(size(1));
   Value hit = node.make<EqualOp>(node.i1(), columns, node.make<AddOp>(node.i64(), rows, diagonal));
   return node.result(node.castTo(hit, element));
 }
@@ -289,7 +284,7 @@ LogicalResult importReverseSequence(NodeImport &node) {
   timeShape[time] = -1;
   batchShape[batch] = -1;
   Value count = node.reshape(node.sizes(input, time, time + 1), ArrayRef<int64_t>{});
-  Value steps = node.reshape(countTo(node, count), timeShape);
+  Value steps = node.reshape(node.countTo(count), timeShape);
   Value length = node.reshape(node.castTo(lengths, i64), batchShape);
   Value mirrored = node.make<SubOp>(i64, node.make<SubOp>(i64, length, node.scalar(int64_t(1))), steps);
   Value place = node.make<WhereOp>(i64, node.make<LessOp>(node.i1(), steps, length), mirrored, steps);

@@ -149,6 +149,39 @@ Value NodeImport::slice(Value input, Value starts, Value ends, int64_t axis) {
                        /*starts=*/ArrayAttr(), /*steps=*/DenseI64ArrayAttr());
 }
 
+Value NodeImport::countTo(Value limit) {
+  return make<RangeOp>(i64(), scalar(int64_t(0)), limit, scalar(int64_t(1)), DimAttr(), IntegerAttr());
+}
+
+FailureOr<SmallVector<Value>> NodeImport::loop(Value count, Value condition, ArrayRef<Value> initial, LoopBody body) {
+  OperationState state(loc, LoopOp::getOperationName());
+  Block &block = state.addRegion()->emplaceBlock();
+  block.addArguments({RankedTensorType::get({}, i64()), RankedTensorType::get({}, i1())}, {loc, loc});
+  for (Value value : initial)
+    block.addArgument(UnrankedTensorType::get(elementOf(value)), loc);
+  SmallVector<Value> yielded;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToEnd(&block);
+    if (failed(body(block, yielded)))
+      return failure();
+    builder.setInsertionPointToEnd(&block);
+    builder.create<YieldOp>(loc, yielded);
+  }
+  if (yielded.size() <= initial.size())
+    return invalid("carries " + Twine(initial.size()) + " values, but has a body with " + Twine(yielded.size()) +
+                   " outputs");
+  for (Value value : {count, condition})
+    if (value)
+      state.operands.push_back(value);
+  state.addOperands(initial);
+  state.addAttribute("operandSegmentSizes", builder.getDenseI32ArrayAttr({count ? 1 : 0, condition ? 1 : 0,
+                                                                          static_cast<int32_t>(initial.size())}));
+  for (Value value : ArrayRef(yielded).drop_front())
+    state.addTypes(UnrankedTensorType::get(elementOf(value)));
+  return SmallVector<Value>(builder.create(state)->getResults());
+}
+
 std::optional<SmallVector<int64_t>> NodeImport::constantIntegers(Value value) const {
   auto constant = value ? value.getDefiningOp<ConstantOp>() : ConstantOp();
   auto elements = constant ? dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();

@@ -16,6 +16,10 @@ namespace mlir::transept {
 class GraphImporter;
 struct ImportScope;
 
+/// Fills the body of a loop, whose arguments are the number of the repetition, whether it was told to go on, and what
+/// is carried; appends what the body yields: whether to go on, what is carried, what is collected.
+using LoopBody = llvm::function_ref<LogicalResult(Block &, SmallVectorImpl<Value> &)>;
+
 class NodeImport {
 public:
   NodeImport(GraphImporter &importer, const onnx::NodeProto &node, ImportScope &scope, Location loc, int64_t version,
@@ -80,6 +84,12 @@ public:
   Value sizes(Value input, std::optional<int64_t> start = {}, std::optional<int64_t> end = {});
   /// Elements [starts, ends) along one axis, one-element vectors.
   Value slice(Value input, Value starts, Value ends, int64_t axis);
+
+  /// 0 … limit - 1, of an i64 scalar.
+  Value countTo(Value limit);
+  /// A loop with the given carried values; `count` and `condition` may be null. Its results: what was carried last,
+  /// then what was collected, along a new first axis.
+  FailureOr<SmallVector<Value>> loop(Value count, Value condition, ArrayRef<Value> initial, LoopBody body);
 
   //===- Tensors and graphs of the model -===//
   /// The contents of a tensor attribute; a failure is reported.
@@ -149,6 +159,10 @@ void addMicrosoftAttentionImports(ImportTable &table);
 void addGroupQueryImports(ImportTable &table);
 void addEmbeddingImports(ImportTable &table);
 void addControlImports(ImportTable &table);
+void addUniqueImports(ImportTable &table);
+void addDetectionImports(ImportTable &table);
+void addTreeImports(ImportTable &table);
+void addNgramImports(ImportTable &table);
 
 constexpr StringLiteral microsoftDomain = "com.microsoft";
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "ir/InferSupport.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -26,12 +27,21 @@ static LogicalResult requireBroadcast(InferContext &context, Operation *op, cons
   std::optional<Dims> dims = dimsOf(context, op, fact);
   if (!dims)
     return success();
-  FailureOr<Dims> common = broadcastDims(context, op, {Dims(target), *dims});
-  if (failed(common))
-    return failure();
-  for (size_t i = 0, e = std::max(common->size(), target.size()); i < e; ++i)
-    if (common->size() != target.size() || (constantValue(target[i]) == 1 && (*common)[i] != target[i]))
-      return op->emitOpError() << "takes a " << what << " of " << toString(*dims) << " for " << toString(target);
+  auto refuse = [&] {
+    return op->emitOpError() << "takes a " << what << " of " << toString(*dims) << " for " << toString(target);
+  };
+  if (dims->size() > target.size())
+    return refuse();
+  std::string sentence = ("takes a " + what).str();
+  for (auto [dim, size] : llvm::zip(*dims, target.drop_front(target.size() - dims->size()))) {
+    if (dim == size || constantValue(dim) == 1)
+      continue;
+    if (decideEqual(dim, size) == false)
+      return refuse();
+    // Kernels of attention repeat what is 1 for sure; all else is of the size that it has a position for each of.
+    if (failed(requireEqual(context, op, dim, size, sentence)))
+      return failure();
+  }
   return success();
 }
 
@@ -161,6 +171,32 @@ static bool goesOn(LoopOp op) {
          (again == body.getArgument(1) || isConstantTrue(again));
 }
 
+/// Symbols that get their values inside of a loop.
+static llvm::StringSet<> symbolsInside(LoopOp loop) {
+  llvm::StringSet<> symbols;
+  loop->walk([&](Operation *op) {
+    for (StringRef name : {"transept.symbols", "symbols"})
+      if (auto list = op->getAttrOfType<ArrayAttr>(name); list && (name != "symbols" || isa<ReadSizesOp>(op)))
+        for (Attribute symbol : list)
+          symbols.insert(cast<StringAttr>(symbol).getValue());
+  });
+  return symbols;
+}
+
+/// The shape of what a loop collects: as many as there are repetitions, of elements that have one shape. Sizes that
+/// only the body knows get names of their own.
+static Dims collectedDims(InferContext &context, LoopOp loop, DimAttr count, ArrayRef<DimAttr> element,
+                          const llvm::StringSet<> &inside) {
+  Dims dims = {count};
+  for (DimAttr dim : element) {
+    SmallVector<StringRef> used;
+    collectSymbols(dim, used);
+    bool isInner = llvm::any_of(used, [&](StringRef symbol) { return inside.contains(symbol); });
+    dims.push_back(isInner ? context.runtimeSymbol(loop, "collected") : dim);
+  }
+  return dims;
+}
+
 LogicalResult LoopOp::infer(InferContext &context, ArrayRef<Fact> operands, SmallVectorImpl<Fact> &results) {
   Block &body = getBody().front();
   OperandRange yielded = body.getTerminator()->getOperands();
@@ -181,6 +217,14 @@ LogicalResult LoopOp::infer(InferContext &context, ArrayRef<Fact> operands, Smal
   auto constantOf = [&](Value value) -> std::optional<SmallVector<int64_t>> {
     return value ? constantInts(factOf(*this, operands, value)) : std::nullopt;
   };
+  // In the order in which the shapes phase names them: repetitions, sizes of what is carried, those of what is
+  // collected.
+  const llvm::StringSet<> inside = symbolsInside(*this);
+  count = context.runtimeSymbol(*this, "iterations");
+  for (Value initial : getInitial())
+    if (auto type = dyn_cast<RankedTensorType>(initial.getType()))
+      for (int64_t axis = 0; axis < type.getRank(); ++axis)
+        (void)context.runtimeSymbol(*this, "carried");
   if (std::optional<SmallVector<int64_t>> limit = constantOf(getCount()); limit && goesOn(*this))
     count = dimConstant(getContext(), std::max<int64_t>(limit->front(), 0));
   for (auto [i, value] : llvm::enumerate(yielded.drop_front())) {
@@ -197,11 +241,7 @@ LogicalResult LoopOp::infer(InferContext &context, ArrayRef<Fact> operands, Smal
     } else if (!ranked) {
       results.push_back(unrankedFact(element));
     } else {
-      Dims dims = dimsOf(ranked);
-      if (!count)
-        count = context.runtimeSymbol(*this, "iterations");
-      dims.insert(dims.begin(), count);
-      results.push_back(rankedFact(dims, element));
+      results.push_back(rankedFact(collectedDims(context, *this, count, dimsOf(ranked), inside), element));
     }
   }
   return success();

@@ -298,6 +298,8 @@ std::optional<Failure> Interpreter::runLoop(LoopOp op) {
     again = outputs.front().getInt(0) != 0;
     std::copy_n(outputs.begin() + 1, carried.size(), carried.begin());
     for (auto [list, element] : llvm::zip(collected, llvm::drop_begin(outputs, carried.size() + 1))) {
+      if (!list.empty() && list.front().getType() != element.getType())
+        return failureAt(op, ExitInputs, "collects elements of different shapes");
       list.push_back(element);
       bytes += element.bytes().size();
     }

@@ -5,6 +5,7 @@
 // is copied behind the label that sets up its memory, so nothing that a variable is set to may live in it.
 
 #include "ir/Guard.h"
+#include "ir/InferSupport.h"
 #include "mlir/IR/Builders.h"
 #include "passes/FormOps.h"
 #include "passes/PlanEntry.h"
@@ -169,7 +170,7 @@ public:
 private:
   OperandRange yielded() { return body.getTerminator()->getOperands(); }
   OperandRange elements() { return yielded().drop_front(1 + carried); }
-  LogicalResult checkCollected();
+  void checkCollected();
   void makeVariables();
   Value goesOn();
   Value appended(Value collected, Value element);
@@ -183,21 +184,19 @@ private:
   DimAttr done; // repetitions so far
   Value iteration, again;
   SmallVector<Value> values, collected;
-  SmallVector<DimAttr> carriedDims;
+  SmallVector<DimAttr> carriedDims; // sizes of what is carried, `done`, sizes of what is collected
 };
 
-/// Collected elements have one shape, known before the loop.
-LogicalResult LoopForm::checkCollected() {
-  SmallVector<StringRef> inner;
-  if (auto own = op->getAttrOfType<ArrayAttr>("transept.symbols"))
-    for (Attribute symbol : own)
-      inner.push_back(cast<StringAttr>(symbol).getValue());
-  body.walk([&](Operation *nested) { llvm::append_range(inner, symbolsSetBy(nested)); });
-  for (Value element : elements())
-    for (DimAttr dim : graphDims(element))
-      if (llvm::any_of(inner, [&](StringRef symbol) { return dependsOn(dim, symbol); }))
-        return emitUnsupported(op) << "collects elements whose shape may change, " << element.getType();
-  return success();
+/// Elements have the shape of the first one.
+void LoopForm::checkCollected() {
+  DimAttr zero = f.constant(0);
+  for (auto [list, element] : llvm::zip(collected, elements()))
+    for (auto [dim, size] : llvm::zip(shapeOf(list).getDims().drop_front(), graphDims(element)))
+      if (dim != size) {
+        Guard guard{dimMul(done, dimSub(size, dim)), GuardRelation::Equal, zero,
+                    nodeLabel(op) + " collects elements of one shape: " + toString(size) + " changes"};
+        f.builder.create<kernel::GuardOp>(flow.loc, cast<DictionaryAttr>(guardsToAttr(f.context(), guard)[0]));
+      }
 }
 
 void LoopForm::makeVariables() {
@@ -210,12 +209,13 @@ void LoopForm::makeVariables() {
     values.push_back(flow.variable(graphDims(argument), graphElementType(argument)));
     appendDims(carriedDims, argument);
   }
-  for (Value element : elements()) {
-    SmallVector<DimAttr> dims = {done};
-    appendDims(dims, element);
-    collected.push_back(flow.variable(dims, graphElementType(element)));
-  }
   carriedDims.push_back(done);
+  for (Value result : op.getResults().drop_front(carried)) {
+    SmallVector<DimAttr> dims = graphDims(result);
+    dims.front() = done;
+    collected.push_back(flow.variable(dims, graphElementType(result)));
+    carriedDims.append(dims.begin() + 1, dims.end());
+  }
 }
 
 Value LoopForm::number(int64_t value) {
@@ -237,8 +237,8 @@ Value LoopForm::goesOn() {
 
 /// The collected elements and one more.
 Value LoopForm::appended(Value list, Value element) {
-  SmallVector<DimAttr> dims(shapeOf(list).getDims());
-  dims.front() = dimAdd(done, f.constant(1));
+  SmallVector<DimAttr> dims(shapeOf(element).getDims());
+  dims.insert(dims.begin(), dimAdd(done, f.constant(1)));
   return f.map(flow.loc, dims, {list, element}, kernel::elementTypeOf(list.getType()),
                [&](Body &b, ValueRange at, ValueRange sources) {
                  return b.choose(
@@ -248,8 +248,6 @@ Value LoopForm::appended(Value list, Value element) {
 }
 
 LogicalResult LoopForm::run() {
-  if (failed(checkCollected()))
-    return failure();
   makeVariables();
   // At first.
   SmallVector<DimAttr> dims;
@@ -258,7 +256,7 @@ LogicalResult LoopForm::run() {
     appendDims(dims, initial);
     first.push_back(f.tensor(initial));
   }
-  dims.push_back(f.constant(0));
+  dims.resize(carriedDims.size(), f.constant(0)); // nothing is collected
   Value zero = number(0), start = op.getCondition() ? f.tensor(op.getCondition()) : Value();
   Value flag = f.map(flow.loc, {}, start ? ArrayRef<Value>(start) : ArrayRef<Value>(), f.builder.getI1Type(),
                      [&](Body &b, ValueRange, ValueRange sources) {
@@ -287,6 +285,9 @@ LogicalResult LoopForm::run() {
     next.push_back(flow.computed(f.tensor(value)));
   }
   dims.push_back(dimAdd(done, f.constant(1)));
+  for (Value element : elements())
+    appendDims(dims, element);
+  checkCollected();
   Value condition = f.tensor(yielded().front());
   Value nextFlag =
       f.map(flow.loc, {}, {condition}, f.builder.getI1Type(),
