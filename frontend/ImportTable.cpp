@@ -75,6 +75,10 @@ const ImportTable &ImportTable::get() {
     addGroupQueryImports(built);
     addEmbeddingImports(built);
     addControlImports(built);
+    addUniqueImports(built);
+    addDetectionImports(built);
+    addTreeImports(built);
+    addNgramImports(built);
     return built;
   }();
   return table;

@@ -481,6 +481,28 @@ scales = {"sx": f32(0.0625), "zx": np.uint8(120), "w": filters, "sw": np.abs(r(4
           "zw": np.zeros(4, dtype=np.int8), "sy": f32(12.5), "zy": np.uint8(100), "b": rng.integers(-900, 900, 4).astype(np.int32)}
 one("QLinearConv", 10, {"x": image}, scales, names=["x", *scales], pads=[1, 1, 1, 1])
 
+# What occurs, and how often.
+repeated = {"x": rng.integers(-2, 3, (4, 3)).astype(f32)}
+for order in (0, 1):
+    one("Unique", 11, repeated, outputs=("y", "i", "v", "c"), sorted=order)
+    one("Unique", 11, {"x": np.array([[1, 2], [0, 5], [1, 2], [0, 3], [1, 2]], dtype=np.int64)},
+        outputs=("y", "i", "v", "c"), axis=0, sorted=order)
+one("Unique", 11, {"x": np.array([[[1, 1, 0], [2, 2, 7]], [[3, 3, 0], [4, 4, 7]]], dtype=f32)}, outputs=("y", "i", "v", "c"), axis=-1)
+pool = dict(pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7], ngram_counts=[0, 4], ngram_indexes=[0, 1, 2, 3, 7, 5, 6],
+            weights=[0.5, 2.0, 3.0, 4.0, 0.25, 1.5, 8.5])
+words = {"x": np.array([[1, 1, 3, 3, 3, 7], [8, 6, 7, 5, 6, 8]], dtype=np.int32)}
+for mode in ("TF", "IDF", "TFIDF"):
+    one("TfIdfVectorizer", 9, words, min_gram_length=1, max_gram_length=2, max_skip_count=2, mode=mode, **pool)
+one("TfIdfVectorizer", 9, {"x": words["x"][1]}, min_gram_length=2, max_gram_length=2, max_skip_count=0, mode="TF", **pool)
+
+# Boxes.
+corners = np.concatenate([r(2, 6, 2), r(2, 6, 2) + f32(4)], axis=2)
+scores = {"s": rng.permutation(36).reshape(2, 3, 6).astype(f32) / 32}
+for options in ({"m": i64(3)}, {"m": i64(2), "t": f32([0.25]), "l": f32([0.5])}):
+    one("NonMaxSuppression", 11, {"b": corners, **scores}, options)
+one("NonMaxSuppression", 11, {"b": np.abs(corners) + f32(1), **scores}, {"m": i64(4), "t": f32([0.125])}, center_point_box=1)
+one("NonMaxSuppression", 11, {"b": corners, **scores})
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "importFixture.json.inc"), "w") as out:
     out.write("// Written by make_import_fixture.py.\nR\"json({\"cases\": [\n")
     out.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
