@@ -74,11 +74,8 @@ private:
     auto number = [&](double value) { return node.scalar(f64, value); };
     Value one = node.scalar(int64_t(1)), two = node.scalar(int64_t(2));
     Value half = node.make<AddOp>(i64, node.make<DivOp>(i64, t.length, two), one);
-    auto count = [&](Value limit) {
-      return node.make<RangeOp>(i64, node.scalar(int64_t(0)), limit, one, DimAttr(), IntegerAttr());
-    };
-    Value rows = node.reshape(count(isReal() ? half : t.length), {-1, 1});
-    Value columns = count(t.onesided && !t.inverse ? half : t.length);
+    Value rows = node.reshape(node.countTo(isReal() ? half : t.length), {-1, 1});
+    Value columns = node.countTo(t.onesided && !t.inverse ? half : t.length);
     Value place = node.make<ModOp>(i64, node.make<MulOp>(i64, rows, columns), t.length, int64_t(0));
     Value length = node.castTo(t.length, f64);
     Value angle = node.make<DivOp>(f64, node.make<MulOp>(f64, node.castTo(place, f64), number(twoPi)), length);
@@ -129,22 +126,19 @@ std::optional<int64_t> partsOf(NodeImport &node, Value &input) {
   return std::nullopt;
 }
 
-/// The transform along one axis; null after a reported failure.
-Value transformAlong(NodeImport &node, int64_t axis) {
-  Value input = node.input(0);
+/// The transform of numbers of so many parts along one axis; null after a reported failure.
+Value transformAlong(NodeImport &node, Value input, int64_t parts, int64_t axis) {
   Transform transform;
-  transform.element = node.elementOf(input);
+  Type element = transform.element = node.elementOf(input);
   transform.inverse = node.integer("inverse", 0) != 0;
   transform.onesided = node.integer("onesided", 0) != 0;
-  std::optional<int64_t> rank = node.rank(input), parts = partsOf(node, input);
-  if (!rank || !parts)
-    return {};
+  std::optional<int64_t> rank = node.rank(input);
   axis += axis < 0 ? *rank : 0;
   if (axis < 0 || axis >= *rank - 1) {
     (void)node.invalid("transforms an axis that does not exist, or the parts of its numbers");
     return {};
   }
-  transform.parts = *parts;
+  transform.parts = parts;
   // The length: given, or that of the axis, of which a half of the frequencies says twice as much.
   bool fromHalf = transform.inverse && transform.onesided;
   Value size = node.reshape(node.sizes(input, axis, axis + 1), ArrayRef<int64_t>{});
@@ -180,13 +174,13 @@ Value transformAlong(NodeImport &node, int64_t axis) {
   if (node.input(1)) {
     Value more = node.reshape(node.make<SubOp>(node.i64(), wanted, size), {1});
     Value amounts = node.make<ConcatOp>(node.i64(), ValueRange{node.constant({0}), more}, uint64_t(0));
-    x = node.make<PadOp>(transform.element, x, amounts, Value(), node.constant({-1}), PadMode::Constant, ArrayAttr());
+    x = node.make<PadOp>(element, x, amounts, Value(), node.constant({-1}), PadMode::Constant, ArrayAttr());
   }
   auto joined = [&](ArrayRef<int64_t> rest) {
     return node.make<ConcatOp>(node.i64(), ValueRange{node.sizes(x, 0, others), node.constant(rest)}, uint64_t(0));
   };
   Matrix matrix(node, transform);
-  Value y = node.make<MatMulOp>(transform.element, node.reshape(x, joined({-1})), matrix.build());
+  Value y = node.make<MatMulOp>(element, node.reshape(x, joined({-1})), matrix.build());
   y = node.reshape(y, joined({matrix.isReal() ? 1 : 2, -1}));
   SmallVector<int64_t> back(*rank);
   for (auto [at, from] : llvm::enumerate(order))
@@ -194,33 +188,44 @@ Value transformAlong(NodeImport &node, int64_t axis) {
   return node.transpose(y, back);
 }
 
-/// An axis that is data chooses between the transforms along all of them, where these have one shape.
+/// An axis that is data: the axes before and behind it become one each.
+Value transformAlongData(NodeImport &node, Value input, int64_t parts, int64_t rank, Value axis) {
+  Type i64 = node.i64(), element = node.elementOf(input);
+  Value one = node.scalar(int64_t(1)), sizes = node.sizes(input, 0, rank - 1);
+  Value places = node.countTo(node.scalar(rank - 1));
+  Value along = node.make<GatherOp>(i64, sizes, node.reshape(axis, {1}), uint64_t(0)); // in range, or an error
+  Value negative = node.make<LessOp>(node.i1(), axis, node.scalar(int64_t(0)));
+  axis = node.make<WhereOp>(i64, negative, node.make<AddOp>(i64, axis, node.scalar(rank)), axis);
+  auto product = [&](Value isMeant) {
+    return node.reduce(node.make<WhereOp>(i64, isMeant, sizes, one), ReduceKind::Prod, {0}, /*keepdims=*/true);
+  };
+  Value before = product(node.make<LessOp>(node.i1(), places, axis)),
+        behind = product(node.make<LessOp>(node.i1(), axis, places));
+  Value flat = node.make<ConcatOp>(i64, ValueRange{before, along, behind, node.constant({parts})}, uint64_t(0));
+  Value result = transformAlong(node, node.reshape(input, flat), parts, /*axis=*/1);
+  if (!result)
+    return {};
+  Value shape = node.make<WhereOp>(i64, node.make<EqualOp>(node.i1(), places, axis), node.sizes(result, 1, 2), sizes);
+  shape = node.make<ConcatOp>(i64, ValueRange{shape, node.sizes(result, 3)}, uint64_t(0));
+  return node.make<ReshapeOp>(element, result, shape, /*allowZero=*/true);
+}
+
 LogicalResult importDft(NodeImport &node) {
+  Value input = node.input(0), given = node.version < 20 ? Value() : node.input(2), result;
   int64_t axis = node.version < 20 ? node.integer("axis", 1) : -2;
-  Value given = node.version < 20 ? Value() : node.input(2);
+  std::optional<int64_t> rank = node.rank(input), parts = partsOf(node, input);
+  if (!rank || !parts)
+    return failure();
+  if (std::optional<SmallVector<int64_t>> known = node.constantIntegers(given); known && known->size() == 1) {
+    axis = known->front();
+    given = {};
+  }
   if (given)
-    if (std::optional<SmallVector<int64_t>> value = node.constantIntegers(given); value && value->size() == 1) {
-      axis = value->front();
-      given = {};
-    }
-  if (!given) {
-    Value result = transformAlong(node, axis);
-    return result ? node.result(result) : failure();
-  }
-  std::optional<int64_t> rank = node.rank(node.input(0));
-  if (!rank || *rank < 2 || node.input(1) || node.integer("onesided", 0) != 0)
-    return node.unsupported("DFT along an axis that is no constant, where its result has another shape than its input");
-  Type element = node.elementOf(node.input(0));
-  Value chosen, which = node.castTo(node.reshape(given, ArrayRef<int64_t>{}), node.i64());
-  for (int64_t each = 0; each < *rank - 1; ++each) {
-    Value result = transformAlong(node, each);
-    if (!result)
-      return failure();
-    auto isAxis = [&](int64_t number) { return node.make<EqualOp>(node.i1(), which, node.scalar(number)); };
-    Value isThis = node.make<OrOp>(node.i1(), isAxis(each), isAxis(each - *rank));
-    chosen = chosen ? node.make<WhereOp>(element, isThis, result, chosen) : result;
-  }
-  return node.result(chosen);
+    result = transformAlongData(node, input, *parts, *rank,
+                                node.castTo(node.reshape(given, ArrayRef<int64_t>{}), node.i64()));
+  else
+    result = transformAlong(node, input, *parts, axis);
+  return result ? node.result(result) : failure();
 }
 
 /// Transforms of windows of the signal [batch, positions, parts]: [batch, frames, frequencies, 2].
@@ -228,16 +233,13 @@ LogicalResult importStft(NodeImport &node) {
   Value signal = node.input(0), window = node.input(2);
   Type i64 = node.i64();
   Transform transform;
-  transform.element = node.elementOf(signal);
+  Type element = transform.element = node.elementOf(signal);
   transform.onesided = node.integer("onesided", 1) != 0;
   std::optional<int64_t> parts = partsOf(node, signal);
   if (!parts)
     return failure();
   transform.parts = *parts;
   auto scalar = [&](size_t index) { return node.castTo(node.reshape(node.input(index), ArrayRef<int64_t>{}), i64); };
-  auto count = [&](Value limit) {
-    return node.make<RangeOp>(i64, node.scalar(int64_t(0)), limit, node.scalar(int64_t(1)), DimAttr(), IntegerAttr());
-  };
   if (!node.input(1) || (!node.input(3) && !window))
     return node.invalid("has no frame_step, or neither a window nor a frame_length");
   Value step = scalar(1);
@@ -259,14 +261,14 @@ LogicalResult importStft(NodeImport &node) {
   Value positions = node.reshape(node.sizes(signal, 1, 2), ArrayRef<int64_t>{});
   Value behind = node.make<MaxOp>(i64, node.make<SubOp>(i64, positions, transform.length), node.scalar(int64_t(0)));
   Value steps = node.make<DivOp>(i64, behind, step);
-  Value first = node.make<MulOp>(i64, count(node.make<AddOp>(i64, steps, node.scalar(int64_t(1)))), step);
-  Value places = node.make<AddOp>(i64, node.reshape(first, {-1, 1}), count(transform.length));
-  Value frames = node.make<GatherOp>(transform.element, signal, places, uint64_t(1)); // [batch, frames, length, parts]
+  Value first = node.make<MulOp>(i64, node.countTo(node.make<AddOp>(i64, steps, node.scalar(int64_t(1)))), step);
+  Value places = node.make<AddOp>(i64, node.reshape(first, {-1, 1}), node.countTo(transform.length));
+  Value frames = node.make<GatherOp>(element, signal, places, uint64_t(1)); // [batch, frames, length, parts]
   frames = node.transpose(frames, {0, 1, 3, 2});
   if (window)
-    frames = node.make<MulOp>(transform.element, frames, window);
+    frames = node.make<MulOp>(element, frames, window);
   frames = node.reshape(frames, {0, 0, -1});
-  Value result = node.make<MatMulOp>(transform.element, frames, Matrix(node, transform).build());
+  Value result = node.make<MatMulOp>(element, frames, Matrix(node, transform).build());
   return node.result(node.transpose(node.reshape(result, {0, 0, 2, -1}), {0, 1, 3, 2}));
 }
 
@@ -286,9 +288,6 @@ LogicalResult importMelWeightMatrix(NodeImport &node) {
   auto sub = [&](Value a, Value b) { return node.make<SubOp>(node.elementOf(a), a, b); };
   auto mul = [&](Value a, Value b) { return node.make<MulOp>(node.elementOf(a), a, b); };
   auto div = [&](Value a, Value b) { return node.make<DivOp>(node.elementOf(a), a, b); };
-  auto count = [&](Value limit) {
-    return node.make<RangeOp>(i64, whole(0), limit, whole(1), DimAttr(), IntegerAttr());
-  };
   const double log10 = math::log(10);
   auto mel = [&](Value hertz) {
     Value ratio = node.make<LogOp>(f64, add(real(1), div(hertz, real(700))));
@@ -296,16 +295,16 @@ LogicalResult importMelWeightMatrix(NodeImport &node) {
   };
   Value bins = input(0, i64), length = input(1, i64), low = mel(input(3, f64)), high = mel(input(4, f64));
   Value pointCount = add(bins, whole(2)), step = div(sub(high, low), node.castTo(pointCount, f64));
-  Value mels = add(mul(node.castTo(count(pointCount), f64), step), low);
+  Value mels = add(mul(node.castTo(node.countTo(pointCount), f64), step), low);
   Value ratio = node.make<ExpOp>(f64, mul(div(mels, real(2595)), real(log10)));
   Value hertz = mul(real(700), sub(ratio, real(1)));
   Value scaled = div(mul(node.castTo(add(length, whole(1)), f64), hertz), input(2, f64));
   Value points = node.castTo(node.make<FloorOp>(f64, scaled), i64);
   auto from = [&](int64_t first) {
-    return node.make<GatherOp>(i64, points, add(count(bins), whole(first)), uint64_t(0));
+    return node.make<GatherOp>(i64, points, add(node.countTo(bins), whole(first)), uint64_t(0));
   };
   Value left = from(0), centre = from(1), right = from(2);
-  Value at = node.reshape(count(add(div(length, whole(2)), whole(1))), {-1, 1});
+  Value at = node.reshape(node.countTo(add(div(length, whole(2)), whole(1))), {-1, 1});
   // A side without extent is the centre alone.
   auto share = [&](Value part, Value extent) {
     return div(node.castTo(part, f64), node.castTo(node.make<MaxOp>(i64, extent, whole(1)), f64));
