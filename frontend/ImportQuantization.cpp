@@ -60,6 +60,9 @@ Value alongInput(NodeImport &node, Value parameter, Value input, Granularity gra
   }
   int64_t at = granularity.axis < 0 ? granularity.axis + *rank : granularity.axis;
   if (at < 0 || at >= *rank) {
+    // Only a vector of one element needs no axis; a run checks that it is one.
+    if (dims && !((*dims)[0] && constantValue((*dims)[0])))
+      return node.reshape(parameter, ArrayRef<int64_t>{});
     (void)node.invalid("has axis " + Twine(granularity.axis) + " for " + Twine(*rank) + " axes");
     return {};
   }

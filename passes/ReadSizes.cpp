@@ -171,7 +171,21 @@ void OpReader::rewrite(BroadcastOp op) {
   // -1 is written for "as it is".
   Value one = m.scalar(1);
   Value same = m.make<OrOp>(m.equal(shape, one), m.equal(shape, m.scalar(-1)));
-  read(m.where(same, m.sizes(input), shape), wanted);
+  shape = m.where(same, m.sizes(input), shape);
+  read(shape, wanted);
+  // What the operand says the shape must say as well.
+  SmallVector<int64_t> places;
+  SmallVector<StringRef> said;
+  for (auto [axis, to] : llvm::enumerate(wanted))
+    if (constantValue(to).value_or(1) != 1) {
+      DimAttr asked = fresh("broadcast.asked");
+      places.push_back(static_cast<int64_t>(axis));
+      said.push_back(symbolName(asked));
+      guard(asked, GuardRelation::Equal, to,
+            "broadcasts axis " + Twine(axis) + " of size " + toString(to) + " to " + toString(asked));
+    }
+  if (!said.empty())
+    readAll(m.pick(shape, places), said);
   DimAttr zero = dimConstant(m.context(), 0), minusOne = dimConstant(m.context(), -1);
   for (auto [axis, from, to] : llvm::enumerate(input, wanted))
     if (from != to && constantValue(from) != 1)

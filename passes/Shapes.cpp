@@ -86,7 +86,7 @@ private:
   }
 
   LogicalResult runOnFunction(func::FuncOp function) {
-    // Each round with a unification removes a symbol.
+    // Each round with a unification removes a symbol; ranks are aligned once per branch.
     std::optional<ShapePropagation> propagation;
     while (true) {
       propagation.emplace(function);
@@ -95,7 +95,7 @@ private:
       for (auto &[symbol, size] : propagation->constantSizes)
         if (failed(substituteSymbol(function, symbol, size)))
           return failure();
-      if (!propagation->constantSizes.empty())
+      if (!propagation->constantSizes.empty() || alignBranchRanks(function))
         continue;
       std::optional<std::pair<std::string, DimAttr>> pair;
       if (options.unifySymbols)
