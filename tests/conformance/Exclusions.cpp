@@ -12,8 +12,6 @@ using namespace mlir::transept;
 using llvm::StringRef;
 
 namespace {
-constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized, Mode::Vulkan, Mode::Evaluated};
-
 std::optional<Exclusion> parseClass(StringRef text) {
   Exclusion exclusion;
   auto [name, modes] = text.split('@');
@@ -73,11 +71,11 @@ Outcome<Exclusions> mlir::transept::readExclusions(const std::string &path) {
     if (!exclusions.try_emplace(test.str(), *exclusion).second)
       return fail("excludes " + test + " again");
   }
-  auto meaningless = [](const auto &entry) { return entry.second.kind == Exclusion::Meaningless; };
-  if (size_t count = llvm::count_if(exclusions, meaningless); count > mostMeaningless)
+  auto isFinal = [](const auto &entry) { return entry.second.kind != Exclusion::NotYet; };
+  if (size_t count = llvm::count_if(exclusions, isFinal); count > mostFinal)
     return Failure{ExitUsage,
-                   path + ": calls " + std::to_string(count) + " tests meaningless, more than " +
-                       std::to_string(mostMeaningless),
+                   path + ": excludes " + std::to_string(count) + " tests as meaningless or erratum, more than " +
+                       std::to_string(mostFinal),
                    {}};
   return exclusions;
 }

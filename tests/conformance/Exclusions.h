@@ -17,6 +17,7 @@ enum class Mode {
   Vulkan,      ///< as they are, for shaders, run on the device vulkan:0
   Evaluated,   ///< the imported and the fused graph, by the interpreter
 };
+constexpr Mode allModes[] = {Mode::Plain, Mode::Symbolic, Mode::Unoptimized, Mode::Vulkan};
 llvm::StringRef modeName(Mode mode);
 
 struct Exclusion {
@@ -30,9 +31,9 @@ struct Exclusion {
   std::string reason;
 };
 
-/// By folder name. At most `mostMeaningless` of them are meaningless.
+/// By folder name. At most `mostFinal` of them are meaningless or errata.
 using Exclusions = std::map<std::string, Exclusion>;
-constexpr size_t mostMeaningless = 100;
+constexpr size_t mostFinal = 100;
 
 /// Reads the list: a line is `FOLDER CLASS[@MODE,MODE] REASON`, CLASS is `meaningless`, `erratum` or `not-yet`; #
 /// begins a comment.
