@@ -53,7 +53,14 @@ struct CpuLevel {
   llvm::StringLiteral architecture = "x86_64";
 
   Machine machine() const {
-    return {fusedMultiplyAdd, roundInstruction, halfConversion, registers, tileRows, vectorBits, dotBf16, dotInt8,
+    return {fusedMultiplyAdd,
+            roundInstruction,
+            halfConversion,
+            registers,
+            tileRows,
+            vectorBits,
+            dotBf16,
+            dotInt8,
             /*dotInt16=*/architecture == "x86_64"};
   }
 };
