@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "frontend/SearchNode.h"
+#include "frontend/TensorData.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Endian.h"
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -20,28 +21,28 @@ bool isSearch(const onnx::NodeProto &node) {
                             llvm::StringRef(node.op_type()));
 }
 
-/// The numbers of a small tensor that is stored in the file; nullopt for other types and external data.
-std::optional<std::vector<double>> numbersOf(const onnx::TensorProto &tensor) {
+/// The numbers of a tensor that is stored in the file; nullopt for other types and external data.
+std::optional<std::vector<double>> numbersOf(const onnx::TensorProto &tensor, const OnnxFile &file) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
     return std::nullopt;
-  llvm::StringRef raw = tensor.raw_data();
+  Outcome<std::vector<char>> raw = readRawData(tensor, file);
+  if (!raw)
+    return std::nullopt;
   auto read = [&](const auto &stored, auto zero) {
     std::vector<double> numbers(stored.begin(), stored.end());
-    for (size_t at = 0; numbers.empty() && at + sizeof(zero) <= raw.size(); at += sizeof(zero))
-      numbers.push_back(
-          static_cast<double>(llvm::support::endian::read<decltype(zero), llvm::endianness::little>(raw.data() + at)));
+    if (numbers.empty())
+      for (size_t at = 0; at + sizeof(zero) <= raw->size(); at += sizeof(zero)) {
+        std::memcpy(&zero, raw->data() + at, sizeof(zero));
+        numbers.push_back(static_cast<double>(zero));
+      }
     return numbers;
   };
   if (tensor.data_type() == onnx::TensorProto::INT32)
     return read(tensor.int32_data(), int32_t());
   if (tensor.data_type() == onnx::TensorProto::INT64)
     return read(tensor.int64_data(), int64_t());
-  if (tensor.data_type() == onnx::TensorProto::FLOAT) {
-    std::vector<double> numbers(tensor.float_data().begin(), tensor.float_data().end());
-    for (size_t at = 0; numbers.empty() && at + sizeof(uint32_t) <= raw.size(); at += sizeof(uint32_t))
-      numbers.push_back(llvm::bit_cast<float>(llvm::support::endian::read32le(raw.data() + at)));
-    return numbers;
-  }
+  if (tensor.data_type() == onnx::TensorProto::FLOAT)
+    return read(tensor.float_data(), float());
   return std::nullopt;
 }
 
@@ -214,7 +215,7 @@ std::optional<Failure> SearchSplitter::readInputs() {
       return unsupported("takes " + mlir::transept::quoted(name) + ", which is not implemented");
     if (!tensor) // given with each call there, with each request here
       continue;
-    std::optional<std::vector<double>> numbers = numbersOf(*tensor);
+    std::optional<std::vector<double>> numbers = numbersOf(*tensor, file);
     if (!numbers || numbers->empty())
       return unsupported("stores " + mlir::transept::quoted(name) + " in a form that is not read");
     if (name == "vocab_mask" || name == "prefix_vocab_mask") {
@@ -267,6 +268,7 @@ std::optional<Failure> SearchSplitter::takeGraph(llvm::StringRef name, bool isEn
   part.name = file.name + ":" + name.str();
   part.directory = file.directory;
   part.sha256 = file.sha256;
+  part.contents = file.contents;
   part.opsets = file.opsets;
   part.limits = file.limits;
   part.model = std::make_unique<onnx::ModelProto>();

@@ -204,6 +204,16 @@ std::optional<Failure> mlir::transept::checkTensorHeader(onnx::TensorProto &tens
   return std::nullopt;
 }
 
+Outcome<std::vector<char>> mlir::transept::readRawData(const onnx::TensorProto &tensor, const OnnxFile &file) {
+  std::optional<ContentRange> range = referredRange(tensor.raw_data(), file.sha256);
+  if (!range || !file.contents)
+    return std::vector<char>(tensor.raw_data().begin(), tensor.raw_data().end());
+  std::vector<char> bytes(range->bytes);
+  if (std::optional<Failure> failure = file.contents->read(range->offset, bytes))
+    return std::move(*failure);
+  return bytes;
+}
+
 Outcome<TensorData> mlir::transept::decodeTensor(const onnx::TensorProto &tensor, const OnnxFile &file,
                                                  MLIRContext *context, StringRef name) {
   Type element = elementTypeOf(context, tensor.data_type());
@@ -228,12 +238,11 @@ Outcome<TensorData> mlir::transept::decodeTensor(const onnx::TensorProto &tensor
     if (!bytes)
       return std::move(bytes.failure());
     data.bytes = std::move(*bytes);
-  } else if (std::optional<ContentRange> range = referredRange(tensor.raw_data(), file.sha256)) {
-    data.bytes.resize(range->bytes);
-    if (std::optional<Failure> failure = file.contents->read(range->offset, data.bytes))
-      return std::move(*failure);
   } else if (tensor.has_raw_data()) {
-    data.bytes.assign(tensor.raw_data().begin(), tensor.raw_data().end());
+    Outcome<std::vector<char>> bytes = readRawData(tensor, file);
+    if (!bytes)
+      return std::move(bytes.failure());
+    data.bytes = std::move(*bytes);
   } else {
     std::optional<std::vector<char>> bytes = typedFields(tensor);
     if (!bytes)

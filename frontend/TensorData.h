@@ -31,6 +31,9 @@ struct TensorData {
 Outcome<TensorData> decodeTensor(const onnx::TensorProto &tensor, const OnnxFile &file, MLIRContext *context,
                                  llvm::StringRef name);
 
+/// The `raw_data` of a tensor, read from the model's file where that is left there.
+Outcome<std::vector<char>> readRawData(const onnx::TensorProto &tensor, const OnnxFile &file);
+
 /// Reads `length` bytes of the external file of `tensor` (ExternalData.cpp).
 Outcome<std::vector<char>> readExternalData(const onnx::TensorProto &tensor, const OnnxFile &file, uint64_t length,
                                             llvm::StringRef name);

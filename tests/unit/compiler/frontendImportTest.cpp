@@ -253,6 +253,33 @@ TEST(FrontendImport, LargeContentsAreReadWhereTheyAreNeeded) {
   EXPECT_TRUE(found == wanted) << found.size();
 }
 
+/// A mask of a search's vocabulary and weights of its graphs, both large: settings and parts of the file read them.
+TEST(FrontendImport, LargeContentsOfASearch) {
+  std::ifstream stored(testsFolder() / "models" / "t5-beam-search" / "model.onnx", std::ios::binary);
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromIstream(&stored));
+  onnx::NodeProto *search = nullptr;
+  for (onnx::NodeProto &node : *model.mutable_graph()->mutable_node())
+    if (node.op_type() == "BeamSearch")
+      search = &node;
+  ASSERT_NE(search, nullptr);
+  while (search->input_size() < 8)
+    search->add_input("");
+  search->set_input(7, "large_mask");
+  onnx::TensorProto &mask = *model.mutable_graph()->add_initializer();
+  mask.set_name("large_mask");
+  mask.set_data_type(onnx::TensorProto::INT32);
+  std::vector<int32_t> allowed(20000, 1);
+  allowed[5] = allowed[19999] = 0;
+  mask.add_dims(static_cast<int64_t>(allowed.size()));
+  mask.set_raw_data(std::string(reinterpret_cast<const char *>(allowed.data()), allowed.size() * sizeof(int32_t)));
+  std::unique_ptr<MLIRContext> context = makeQuietContext();
+  Outcome<ImportResult> result = importBytes(model.SerializeAsString(), context.get());
+  ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
+  const std::string &settings = result->description.settings.json;
+  EXPECT_NE(settings.find("\"suppress_tokens\":[5,19999"), std::string::npos) << settings.substr(0, 400);
+}
+
 TEST(FrontendImport, LargeContentsOfTheWrongSizeAreRefused) {
   onnx::ModelProto model = largeModel();
   model.mutable_graph()->mutable_initializer(0)->set_dims(0, 199);
