@@ -3,6 +3,7 @@
 import os
 
 import answers
+import batching
 import families
 import models
 import pronunciation
@@ -47,4 +48,5 @@ def tests(tool, root):
         for name, function in module.tests(device, root):
             yield f"vulkan {name}", function
     yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, pronunciation.compile_model(device, root, tmp))
+    yield "vulkan batching", lambda tmp: batching.same_as_alone(device, root, "marian-tiny", tmp, count=18)
     yield "vulkan dumps", lambda tmp: dumps(tool, root, tmp)
