@@ -33,6 +33,8 @@ struct Machine {
   bool dotBf16 = false, dotInt8 = false;
   /// Sums of two products of 16-bit integers are one instruction of x86.
   bool dotInt16 = false;
+  /// There is f64, for what f32 alone would compute less exactly.
+  bool doubles = true;
 
   bool hasVectors() const { return registers > 0; }
 };
@@ -97,10 +99,11 @@ FailureOr<std::string> assembleCpu(ModuleOp module, const CpuLevel &level);
 /// Attribute of a scheduled kernel.func: how its shader's work is cut.
 constexpr llvm::StringLiteral shaderAttrName = "kernel.shader";
 
-/// `items` over the symbols of the kernel.func, of which a workgroup of `groupSize` invocations computes `perGroup`.
+/// `items` over the symbols of the kernel.func, of which a workgroup computes `perGroup`; 0: each invocation computes
+/// one. A workgroup has `groupSize` invocations unless the device is better served by another multiple of `groupStep`.
 struct ShaderWork {
   transept::DimAttr items;
-  int64_t groupSize = 0, perGroup = 0;
+  int64_t groupSize = 0, groupStep = 1, perGroup = 0;
 
   DictionaryAttr toAttribute() const;
   /// Nothing where it says something else.
@@ -109,14 +112,27 @@ struct ShaderWork {
 
 /// SPIR-V modules one after another, in the order of the kernel.funcs.
 struct VulkanCode {
-  struct Shader {
+  struct Variant {
     uint64_t offset, bytes;
+    /// Names of features that it needs and others do not, in alphabetical order.
+    std::vector<std::string> features;
+    /// Memory that a workgroup shares: in all, and more for each of its invocations.
+    uint64_t sharedBytes, sharedBytesPerInvocation;
   };
+  /// Of one kernel: the best first; the last one needs no features of its own.
+  using Shader = std::vector<Variant>;
   std::string bytes;
   std::vector<Shader> shaders;
   /// Fields of Vulkan's feature structs that a device must offer, in alphabetical order.
   std::vector<std::string> features;
 };
+
+/// What a shader may use where a device offers it: the dot product of four 8-bit integers, and sums, maxima and minima
+/// over a subgroup. The second one is a property of devices, not a field of a feature struct.
+constexpr llvm::StringLiteral integerDotFeature = "shaderIntegerDotProduct", subgroupFeature = "subgroupArithmetic";
+
+/// Attribute of a spirv.module: an array of the features that make it another variant of its kernel than the plain one.
+constexpr llvm::StringLiteral shaderFeaturesAttrName = "kernel.features";
 
 /// Registers what lowerVulkan creates; needed where it runs inside a pass manager.
 void registerVulkanDialects(DialectRegistry &registry);
@@ -124,7 +140,8 @@ void registerVulkanDialects(DialectRegistry &registry);
 /// Sets the attribute `shaderAttrName` of every kernel.func, and merges dimensions of kernel.map ops like scheduleCpu.
 LogicalResult scheduleVulkan(ModuleOp module);
 
-/// A spirv.module per kernel.func of `module`, in their order. Null after an error was emitted.
+/// The spirv.modules of each kernel.func of `module`, in their order; of a kernel the plain one comes last. Null after
+/// an error was emitted.
 OwningOpRef<ModuleOp> lowerVulkan(ModuleOp module);
 
 /// Serialises a module of lowerVulkan. Deterministic.

@@ -402,6 +402,7 @@ void ManifestBuilder::addGeneration() {
   message->set_encoder_mask(text(generation, "encoder_mask").str());
   message->set_encoder_lengths(text(generation, "encoder_lengths").str());
   message->set_prefill(text(generation, "prefill").str());
+  message->set_advance(text(generation, "advance").str());
   message->set_step_alignments(text(generation, "step_alignments").str());
   message->set_encoder_mask_marks_padding(flag(generation, "mask_marks_padding"));
   message->set_encoder_pad_id(number(generation, "pad_id"));
@@ -420,15 +421,23 @@ void ManifestBuilder::addShaders(program::CodeObject &object, ArrayRef<VulkanCod
   auto functions = module.getOps<FuncOp>();
   if (static_cast<size_t>(llvm::range_size(functions)) != shaders.size())
     return fail("there are not as many shaders as kernels");
-  for (auto [function, place] : llvm::zip(functions, shaders)) {
+  for (auto [function, variants] : llvm::zip(functions, shaders)) {
     std::string owner = ("the shader of kernel " + function.getSymName()).str();
     std::optional<ShaderWork> work = ShaderWork::fromAttribute(function->getAttr(shaderAttrName));
     if (!work)
       return fail(owner + " was not scheduled");
     program::Shader *shader = object.add_shaders();
-    shader->set_offset(place.offset);
-    shader->set_bytes(place.bytes);
+    for (const VulkanCode::Variant &of : variants) {
+      program::Shader::Variant *variant = shader->add_variants();
+      variant->set_offset(of.offset);
+      variant->set_bytes(of.bytes);
+      for (const std::string &feature : of.features)
+        variant->add_features(feature);
+      variant->set_shared_bytes(of.sharedBytes);
+      variant->set_shared_bytes_per_invocation(of.sharedBytesPerInvocation);
+    }
     shader->set_group_size(work->groupSize);
+    shader->set_group_step(work->groupStep);
     shader->set_items_per_group(work->perGroup);
     *shader->mutable_items() = expr(work->items, stringsOf(function.getSymbols()), owner);
   }

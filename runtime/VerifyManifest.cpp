@@ -122,18 +122,25 @@ Status Verifier::checkShaders(const program::CodeObject &code) {
     return refuse("has " + std::to_string(code.shaders_size()) + " shaders for " +
                   std::to_string(manifest_.kernels_size()) + " kernels");
   constexpr uint64_t word = sizeof(uint32_t);
-  constexpr uint32_t maxGroupSize = 1024;
+  constexpr uint32_t maxGroupSize = 1024, maxSharedBytes = 1 << 20;
   const uint64_t sectionBytes = findSection(code.section())->bytes;
   for (int i = 0; i < code.shaders_size(); ++i) {
     const program::Shader &shader = code.shaders(i);
     const std::string name = "shader " + std::to_string(i) + " ";
-    if (shader.offset() % word != 0 || shader.bytes() % word != 0 || shader.bytes() == 0 ||
-        shader.offset() > sectionBytes || shader.bytes() > sectionBytes - shader.offset())
-      return refuse(name + "lies at " + std::to_string(shader.offset()) + " with " + std::to_string(shader.bytes()) +
-                    " bytes in a section of " + std::to_string(sectionBytes));
-    if (shader.group_size() < 1 || shader.group_size() > maxGroupSize || shader.items_per_group() < 1)
-      return refuse(name + "has groups of " + std::to_string(shader.group_size()) + " for " +
-                    std::to_string(shader.items_per_group()) + " items");
+    if (shader.variants_size() == 0 || shader.variants().rbegin()->features_size() != 0)
+      return refuse(name + "has no variant for every device");
+    for (const program::Shader::Variant &variant : shader.variants()) {
+      if (variant.offset() % word != 0 || variant.bytes() % word != 0 || variant.bytes() == 0 ||
+          variant.offset() > sectionBytes || variant.bytes() > sectionBytes - variant.offset())
+        return refuse(name + "lies at " + std::to_string(variant.offset()) + " with " +
+                      std::to_string(variant.bytes()) + " bytes in a section of " + std::to_string(sectionBytes));
+      if (variant.shared_bytes() > maxSharedBytes || variant.shared_bytes_per_invocation() > maxSharedBytes)
+        return refuse(name + "shares " + std::to_string(variant.shared_bytes()) + " bytes and " +
+                      std::to_string(variant.shared_bytes_per_invocation()) + " per invocation");
+    }
+    if (shader.group_size() < 1 || shader.group_size() > maxGroupSize || shader.group_step() > maxGroupSize)
+      return refuse(name + "has groups of " + std::to_string(shader.group_size()) + " in steps of " +
+                    std::to_string(shader.group_step()));
     const int sizes = kernels_[static_cast<size_t>(i)].sizes; // -1: it is never called
     TRANSEPT_TRY(
         verifyExpr(shader.items(), sizes < 0 ? std::numeric_limits<uint32_t>::max() : static_cast<size_t>(sizes)));
@@ -326,7 +333,7 @@ Status Verifier::checkGeneration(const program::Generation &generation) {
   auto missing = [&](const std::string &name) { return !name.empty() && !find(name); };
   bool alone = generation.kind() == "decoder" && generation.encode().empty();
   if ((!encode && !alone) || !find(generation.step()) || missing(generation.score()) || missing(generation.prefill()) ||
-      missing(generation.step_alignments()))
+      missing(generation.step_alignments()) || missing(generation.advance()))
     return refuse("generation names an entry that does not exist");
   auto isInput = [&](const std::string &name) {
     return encode &&

@@ -5,14 +5,11 @@
 #define TRANSEPT_CODEGEN_CPU_NARROWTILE_H
 
 #include "codegen/emit/Emitter.h"
+#include "codegen/emit/ProductKind.h"
 
 namespace mlir::kernel::cpu {
 
-/// What a contraction multiplies: f32 with f32, bf16 with bf16, f32 scaled to integers with integers, f32 with
-/// integers, or integers with integers.
-enum class ProductKind { Float, Bf16, Int8, Int8Weights, Integers };
-/// Fails, with an error, where the matrix has elements of another type or another shape than a packed one.
-FailureOr<ProductKind> productKindOf(ContractOp op);
+using emit::ProductKind;
 
 /// x [rows, depth] times one panel of narrow weights.
 struct NarrowProduct {

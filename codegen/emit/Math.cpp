@@ -148,13 +148,52 @@ Value emit::emitErf(Emitter &e, Value value) {
 namespace {
 
 struct Angle {
-  Num quadrant; // i64, the low bits count
+  Num quadrant; // an integer, the low bits count
   Num r;        // x = quadrant * pi / 2 + r, |r| <= pi / 4; in the type of x
 };
 
-/// Always in f64. pi / 2 in three parts of 33, 33 and 53 bits: products are exact for 2^20 quadrants without fused
-/// multiply-adds, and for 2^45 with them.
+/// Of f32, for every finite x, with integers: neither f64 nor fused multiply-adds are there. The mantissa is multiplied
+/// with those 96 bits of 2 / pi that decide about the quadrant (what comes before counts whole turns) and the 62 bits
+/// of the fraction behind it. r is off by less than two units of its last place.
+Angle reduceWithIntegers(Num x) {
+  constexpr int64_t twoOverPi[] = {0,          0xa2f9836e, 0x4e441529, 0xfc2757d1,
+                                   0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+  constexpr double quarterTurn = 3.4061216748705226e-19; // pi / 2 * 2^-62
+  Emitter &e = x.e;
+  using Predicate = arith::CmpIPredicate;
+  Num magnitude = absolute(x);
+  Num bits{e, e.b.create<arith::ExtUIOp>(e.loc, e.sameShape(x.type(), e.b.getI64Type()), magnitude.bits().v)};
+  auto integer = [&](int64_t value) { return bits.likeInteger(value); };
+  auto is = [&](Predicate predicate, Num a, Num b) { return bits.of(e.compare(predicate, a.v, b.v)); };
+  Num mantissa = (bits & integer(0x7fffff)) | integer(0x800000), exponent = shiftRight(bits, 23);
+  Num first = select(is(Predicate::slt, exponent, integer(126)), integer(6), exponent - integer(120));
+  Num word = shiftRight(first, 5), shift = first & integer(31);
+  auto table = [&](int64_t j) {
+    Num value = integer(twoOverPi[4 + j]);
+    for (int64_t at = 3; at >= 0; --at)
+      value = select(is(Predicate::eq, word, integer(at)), integer(twoOverPi[at + j]), value);
+    return value;
+  };
+  Num words[] = {table(0), table(1), table(2), table(3)};
+  auto product = [&](int64_t j) { // with 32 bits from `first` + 32 j on
+    Num pair = (words[j] << 32) | words[j + 1];
+    return mantissa * shiftRight(bits.of(e.b.create<arith::ShLIOp>(e.loc, pair.v, shift.v)), 32);
+  };
+  Num angle = (product(0) << 32) + product(1) + shiftRight(product(2), 32);
+  angle = select(x < 0.0, integer(0) - angle, angle);
+  Num quadrant = shiftRight(angle + integer(int64_t(1) << 61), 62);
+  Num rest = angle - (quadrant << 62);
+  Num r = x.of(e.b.create<arith::SIToFPOp>(e.loc, x.type(), rest.v)) * quarterTurn;
+  Num isSmall = magnitude < 0.785398;
+  r = select(isSmall, x, select(magnitude < infinity, r, notANumber));
+  return {select(isSmall, integer(0), quadrant), r};
+}
+
+/// In f64 where there is one. pi / 2 in three parts of 33, 33 and 53 bits: products are exact for 2^20 quadrants
+/// without fused multiply-adds, and for 2^45 with them.
 Angle reduceByQuarterTurns(Num x) {
+  if (!x.isDouble() && !x.e.machine.doubles)
+    return reduceWithIntegers(x);
   Num wide = toDouble(x);
   Num shifted = fma(wide, wide.like(0.63661977236758134308), wide.like(twice.rounder));
   Num n = shifted - twice.rounder;

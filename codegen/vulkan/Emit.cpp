@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/Codegen.h"
+#include "codegen/vulkan/FinishWords.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "mlir/Target/SPIRV/Serialization.h"
 #include "llvm/ADT/SetVector.h"
@@ -32,44 +33,63 @@ static StringRef featureOf(spirv::Capability capability) {
   }
 }
 
-/// Says of every sum and product that it is to be rounded on its own: formulas rely on it, and a driver may otherwise
-/// contract them.
-static void forbidContraction(SmallVectorImpl<uint32_t> &words) {
-  constexpr uint32_t header = 5, decorate = 71, noContraction = 42;
-  constexpr uint32_t fAdd = 129, fSub = 131, fMul = 133, typeVoid = 19;
-  SmallVector<uint32_t> decorations;
-  size_t types = words.size();
-  for (size_t at = header; at < words.size(); at += words[at] >> 16) {
-    uint32_t code = words[at] & 0xffff;
-    // Decorations come right before the first type, constant or variable; serialize begins with the decorated types.
-    if (types == words.size() && (code == typeVoid || (code > typeVoid && code <= 59)))
-      types = at;
-    if (code == fAdd || code == fSub || code == fMul)
-      decorations.append({3u << 16 | decorate, words[at + 2], noContraction});
+/// Names of what the capabilities of a module need.
+static void addFeatures(spirv::ModuleOp shader, llvm::SetVector<StringRef> &features) {
+  for (spirv::Capability capability : shader.getVceTriple()->getCapabilities())
+    if (StringRef feature = featureOf(capability); !feature.empty())
+      features.insert(feature);
+}
+
+/// Memory that the workgroup shares, in all and for each invocation.
+static std::pair<uint64_t, uint64_t> sharedBytesOf(spirv::ModuleOp shader) {
+  uint64_t all = 0, each = 0;
+  for (auto variable : shader.getOps<spirv::GlobalVariableOp>()) {
+    auto pointer = cast<spirv::PointerType>(variable.getType());
+    auto array = dyn_cast<spirv::ArrayType>(pointer.getPointeeType());
+    if (pointer.getStorageClass() != spirv::StorageClass::Workgroup || !array)
+      continue;
+    uint64_t bytes = (array.getElementType().getIntOrFloatBitWidth() + 7) / 8;
+    if (std::optional<int64_t> count = vulkan::perInvocationOf(array.getNumElements()))
+      each += *count * bytes;
+    else
+      all += array.getNumElements() * bytes;
   }
-  words.insert(words.begin() + types, decorations.begin(), decorations.end());
+  return {all, each};
 }
 
 FailureOr<VulkanCode> kernel::emitLoweredVulkan(ModuleOp lowered) {
   VulkanCode code;
-  llvm::SetVector<StringRef> features;
+  llvm::SetVector<StringRef> features; // of plain shaders
+  bool isNext = true;                  // kernel
   for (auto shader : lowered.getOps<spirv::ModuleOp>()) {
     SmallVector<uint32_t, 0> words;
     spirv::SerializationOptions options;
     options.emitSymbolName = false;
     if (failed(spirv::serialize(shader, words, options)))
       return shader.emitError("the shader cannot be serialised");
-    forbidContraction(words);
-    code.shaders.push_back({code.bytes.size(), words.size() * sizeof(uint32_t)});
+    vulkan::finishWords(words);
+    if (isNext)
+      code.shaders.emplace_back();
+    auto [sharedBytes, sharedBytesPerInvocation] = sharedBytesOf(shader);
+    VulkanCode::Variant &variant = code.shaders.back().emplace_back(VulkanCode::Variant{
+        code.bytes.size(), words.size() * sizeof(uint32_t), {}, sharedBytes, sharedBytesPerInvocation});
     for (uint32_t word : words) {
       char bytes[sizeof(uint32_t)];
       llvm::support::endian::write32le(bytes, word);
       code.bytes.append(bytes, sizeof(bytes));
     }
-    for (spirv::Capability capability : shader.getVceTriple()->getCapabilities())
-      if (StringRef feature = featureOf(capability); !feature.empty())
-        features.insert(feature);
+    auto own = shader->getAttrOfType<ArrayAttr>(shaderFeaturesAttrName);
+    isNext = !own;
+    if (own) {
+      for (auto feature : own.getAsRange<StringAttr>())
+        variant.features.push_back(feature.str());
+      llvm::sort(variant.features);
+    } else {
+      addFeatures(shader, features);
+    }
   }
+  if (!isNext)
+    return lowered.emitError("the last kernel has no plain shader");
   for (StringRef feature : features)
     code.features.push_back(feature.str());
   llvm::sort(code.features);

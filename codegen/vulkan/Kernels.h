@@ -27,8 +27,9 @@ LogicalResult emitSearchHead(Shader &shader, SearchHeadOp op);
 FailureOr<SmallVector<Value>> emitBlock(Shader &shader, Block &block, const emit::Body::Buffers &buffers,
                                         IRMapping &values);
 
-/// Of a contraction: columns that an invocation computes, the most rows, and into how many slices k is cut.
-constexpr int64_t contractColumns = 4, contractRows = 4, contractSlices = 8;
+/// Of a contraction: columns that an invocation computes, the invocations of a team that takes a slice of k, and the
+/// most rows.
+constexpr int64_t contractColumns = 4, contractTeam = panelColumns / contractColumns, contractRows = 4;
 
 } // namespace mlir::kernel::vulkan
 

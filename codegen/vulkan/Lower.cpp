@@ -38,8 +38,7 @@ LogicalResult kernel::scheduleVulkan(ModuleOp module) {
   return success();
 }
 
-static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, int64_t groupSize) {
-  Shader shader(builder, func, groupSize);
+static LogicalResult emitKernel(Shader &shader, FuncOp func) {
   LogicalResult emitted =
       TypeSwitch<Operation *, LogicalResult>(&func.getBody().front().front())
           .Case([&](MapOp op) { return emitMap(shader, op); })
@@ -53,6 +52,39 @@ static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, int64_t groupSi
           .Case([&](SearchHeadOp op) { return emitSearchHead(shader, op); })
           .Default([](Operation *op) { return op->emitOpError("is no kernel that shaders implement"); });
   return success(succeeded(emitted) && succeeded(shader.e.finish()));
+}
+
+namespace {
+
+/// A function that becomes a shader.
+struct Variant {
+  func::FuncOp function;
+  int64_t groupSize;
+  SmallVector<StringRef> features;
+};
+
+} // namespace
+
+/// Emits the function of one variant at the builder. Nothing where features were allowed and it uses none.
+static FailureOr<std::optional<Variant>> emitVariant(OpBuilder &builder, FuncOp func, int64_t groupSize, bool isPlain) {
+  Block *end = builder.getInsertionBlock();
+  Shader shader(builder, func, isPlain);
+  LogicalResult emitted = emitKernel(shader, func);
+  auto function = cast<func::FuncOp>(end->back());
+  builder.setInsertionPointToEnd(end);
+  if (failed(emitted))
+    return failure();
+  if (!isPlain && shader.features().empty()) {
+    function.erase();
+    return std::optional<Variant>();
+  }
+  Variant variant{function, groupSize, SmallVector<StringRef>(shader.features())};
+  llvm::sort(variant.features);
+  std::string name = func.getSymName().str();
+  for (StringRef feature : variant.features)
+    name += ("." + feature).str();
+  function.setSymName(name);
+  return std::optional<Variant>(std::move(variant));
 }
 
 static LogicalResult simplify(ModuleOp module) {
@@ -76,26 +108,32 @@ OwningOpRef<ModuleOp> kernel::lowerVulkan(ModuleOp module) {
 
   OwningOpRef<ModuleOp> functions = ModuleOp::create(module.getLoc()), shaders = ModuleOp::create(module.getLoc());
   OpBuilder builder(context);
-  SmallVector<int64_t> groupSizes;
+  builder.setInsertionPointToEnd(functions->getBody());
+  SmallVector<Variant> variants;
   for (FuncOp func : module.getOps<FuncOp>()) {
     std::optional<ShaderWork> work = ShaderWork::fromAttribute(func->getAttr(shaderAttrName));
     if (!work) {
       func.emitOpError("is not scheduled for shaders");
       return {};
     }
-    groupSizes.push_back(work->groupSize);
-    builder.setInsertionPointToEnd(functions->getBody());
-    if (failed(emitKernel(builder, func, work->groupSize)))
-      return {};
+    for (bool isPlain : {false, true}) {
+      FailureOr<std::optional<Variant>> variant = emitVariant(builder, func, work->groupSize, isPlain);
+      if (failed(variant))
+        return {};
+      if (*variant)
+        variants.push_back(std::move(**variant));
+    }
   }
   if (failed(simplify(*functions)))
     return {};
-  for (auto [function, groupSize] : llvm::zip(functions->getOps<func::FuncOp>(), groupSizes)) {
-    builder.setInsertionPointToEnd(shaders->getBody());
-    FailureOr<spirv::ModuleOp> shader = convertToSpirv(function, groupSize, builder);
+  builder.setInsertionPointToEnd(shaders->getBody());
+  for (Variant &variant : variants) {
+    FailureOr<spirv::ModuleOp> shader = convertToSpirv(variant.function, variant.groupSize, builder);
     if (failed(shader))
       return {};
-    shader->setSymName(function.getSymName());
+    shader->setSymName(variant.function.getSymName());
+    if (!variant.features.empty())
+      (*shader)->setAttr(shaderFeaturesAttrName, builder.getStrArrayAttr(variant.features));
   }
   return shaders;
 }

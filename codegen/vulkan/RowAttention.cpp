@@ -1,8 +1,8 @@
 //===- RowAttention.cpp - one query row over its keys, by a workgroup ---------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Online softmax over absolute blocks of 64 keys: invocation i takes key i of a block, then positions i, i + 64, … of
-// the values, which it sums in the output.
+// Online softmax over absolute blocks of 64 keys: invocation i of g takes keys i, i + g, … of a block, then such
+// positions of the values, which it sums in the output.
 
 #include "codegen/vulkan/RowAttention.h"
 #include "codegen/emit/Math.h"
@@ -18,7 +18,7 @@ using emit::Num;
 using transept::EmptyRow;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-static constexpr int64_t blockKeys = usualGroupSize;
+static constexpr int64_t blockKeys = 64;
 
 /// `maximum`, or 0 where nothing was visible: what exponents are taken relative to.
 static Value finiteMaximum(Emitter &e, Value maximum) {
@@ -28,7 +28,8 @@ static Value finiteMaximum(Emitter &e, Value maximum) {
 
 RowAttentionEmitter::RowAttentionEmitter(Shader &shader)
     : shader(shader), e(shader.e), f32(e.f32()), scores(shader.sharedArray(f32, blockKeys)),
-      weights(shader.sharedArray(f32, blockKeys)) {}
+      weights(shader.sharedArray(f32, blockKeys)), maxima(shader.sharedArrayPerInvocation(f32)),
+      sums(shader.sharedArrayPerInvocation(f32)) {}
 
 Value RowAttentionEmitter::product(const RowAttention &row, Value j) {
   Value key = row.key(j);
@@ -55,6 +56,7 @@ void RowAttentionEmitter::emit(const RowAttention &row) {
   shader.forShare(e.index(0), row.valueSize, [&](Value d) { e.store(zero, e.pointer(row.output, d, f32)); });
   if (row.probabilities) // until the end, the scores
     shader.forShare(e.index(0), row.keys, [&](Value j) { e.store(low, e.pointer(row.probabilities, j, f32)); });
+  shader.barrier();
   Emitter::Carried state = e.forLoop(e.index(0), row.end, blockKeys, ValueRange{low, zero},
                                      [&](Value from, ValueRange sofar) { return emitBlock(row, from, sofar); });
   Value empty = e.compare(arith::CmpFPredicate::OEQ, state[0], low);
@@ -63,25 +65,32 @@ void RowAttentionEmitter::emit(const RowAttention &row) {
 
 /// The state is the maximum of the scores so far and the sum of exp(score - maximum).
 Emitter::Carried RowAttentionEmitter::emitBlock(const RowAttention &row, Value from, ValueRange state) {
-  Value j = e.add(from, shader.local), mine = e.pointer(scores, shader.local, f32);
-  auto visit = [&] {
-    Value score = row.score(j, product(row, j));
-    e.store(score, mine);
-    if (row.probabilities)
-      e.store(score, e.pointer(row.probabilities, j, f32));
-  };
-  e.ifElse(e.less(j, row.end), visit, [&] { e.store(e.number(f32, -infinity), mine); });
-  shader.barrier();
-  auto overBlock = [&](StringRef kind, Value array, Value start) {
-    return e.forLoop(e.index(0), e.index(blockKeys), 1, ValueRange{start}, [&](Value i, ValueRange sofar) {
+  Value low = e.number(f32, -infinity);
+  shader.forShare(e.index(0), e.index(blockKeys), [&](Value i) {
+    Value j = e.add(from, i), place = e.pointer(scores, i, f32);
+    auto visit = [&] {
+      Value score = row.score(j, product(row, j));
+      e.store(score, place);
+      if (row.probabilities)
+        e.store(score, e.pointer(row.probabilities, j, f32));
+    };
+    e.ifElse(e.less(j, row.end), visit, [&] { e.store(low, place); });
+  });
+  // Every invocation has the scores that it wrote, and so the weights.
+  auto overBlock = [&](StringRef kind, Value array, Value neutral, Value slots) {
+    Value mine = shader.forShare(e.index(0), e.index(blockKeys), neutral, [&](Value i, ValueRange sofar) {
       return Emitter::Carried{emit::combined(e, kind, sofar[0], e.load(e.pointer(array, i, f32), f32))};
     })[0];
+    return shader.combineAll(kind, mine, slots);
   };
-  Value maximum = overBlock("max", scores, state[0]), shift = finiteMaximum(e, maximum);
-  e.store(emit::emitExp(e, e.sub(e.load(mine, f32), shift)), e.pointer(weights, shader.local, f32));
-  shader.barrier();
+  Value maximum = emit::combined(e, "max", state[0], overBlock("max", scores, low, maxima));
+  Value shift = finiteMaximum(e, maximum);
+  shader.forShare(e.index(0), e.index(blockKeys), [&](Value i) {
+    Value score = e.load(e.pointer(scores, i, f32), f32);
+    e.store(emit::emitExp(e, e.sub(score, shift)), e.pointer(weights, i, f32));
+  });
+  Value sum = overBlock("add", weights, e.number(f32, -0.0), sums);
   Value factor = emit::emitExp(e, e.sub(state[0], shift));
-  Value sum = overBlock("add", weights, e.number(f32, 0));
   addValues(row, from, e.minimum(e.sub(row.end, from), e.index(blockKeys)), factor);
   return {maximum, e.fma(state[1], factor, sum)};
 }

@@ -43,6 +43,7 @@ private:
   emit::Emitter &e;
   Type f32;
   Value scores, weights; // shared: of the keys of a block
+  Value maxima, sums;    // shared: of invocations
 };
 
 } // namespace mlir::kernel::vulkan

@@ -1,7 +1,7 @@
 //===- RowsKernel.cpp - kernel.rows as a shader -------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A workgroup takes a row. Invocation i reduces positions i, i + 64, …; then all combine what the 64 have, in order.
+// A workgroup takes a row. Invocation i of g reduces positions i, i + g, …; then all combine what the g have.
 
 #include "codegen/emit/RowStages.h"
 #include "codegen/vulkan/Kernels.h"
@@ -26,7 +26,7 @@ public:
     // Memory of the workgroup belongs to the whole function.
     op.walk([&](RowReduceOp reduce) {
       Type type = reduce.getResult().getType();
-      slots[reduce] = shader.sharedArray(type, shader.groupSize);
+      slots[reduce] = shader.sharedArrayPerInvocation(type);
     });
     shader.forGroupItem(e.liveRows(kernel, op.getRows()), [&](Value row) { result = emitRow(row); });
     return result;
@@ -73,14 +73,14 @@ private:
     FailureOr<Value> neutral = emit::neutralElement(e, reduce);
     if (failed(neutral))
       return failure();
-    auto combine = [&](Value x, Value y) { return emit::combined(e, reduce.getKind(), x, y); };
+    StringRef kind = reduce.getKind();
     LogicalResult result = success();
-    Value mine = e.forLoop(shader.local, length, shader.groupSize, *neutral, [&](Value position, ValueRange sofar) {
+    Value mine = shader.forShare(e.index(0), length, *neutral, [&](Value position, ValueRange sofar) {
       FailureOr<Value> value = valueAt(reduce.getBody().front(), position, values);
       result = value;
-      return Emitter::Carried{succeeded(value) ? combine(sofar[0], *value) : sofar[0]};
+      return Emitter::Carried{succeeded(value) ? emit::combined(e, kind, sofar[0], *value) : sofar[0]};
     })[0];
-    values.map(reduce.getResult(), shader.combineAll(mine, slots.lookup(reduce), combine));
+    values.map(reduce.getResult(), shader.combineAll(kind, mine, slots.lookup(reduce)));
     return result;
   }
 

@@ -24,8 +24,8 @@ ShaderWork vulkan::workOf(Operation *kernel) {
     return items;
   };
   /// An item for each invocation, or for the workgroup.
-  auto each = [](DimAttr items) { return ShaderWork{items, usualGroupSize, usualGroupSize}; };
-  auto together = [](DimAttr items) { return ShaderWork{items, usualGroupSize, 1}; };
+  auto each = [](DimAttr items) { return ShaderWork{items, usualGroupSize, /*groupStep=*/1, /*perGroup=*/0}; };
+  auto together = [](DimAttr items) { return ShaderWork{items, usualGroupSize, /*groupStep=*/1, /*perGroup=*/1}; };
   return TypeSwitch<Operation *, ShaderWork>(kernel)
       .Case([&](MapOp op) { return each(product(SmallVector<DimAttr>(op.getDomain().getAsRange<DimAttr>()))); })
       .Case([&](SerialOp op) { return each(op.getItems()); })
@@ -34,7 +34,8 @@ ShaderWork vulkan::workOf(Operation *kernel) {
         for (int64_t columns : op.getParts())
           panels += (columns + panelColumns - 1) / panelColumns;
         DimAttr items = dimMul(dimConstant(context, panels), emit::chunksOf(op.getRows(), contractRows));
-        return ShaderWork{items, panelColumns / contractColumns * contractSlices, 1};
+        constexpr int64_t usualSlices = 8;
+        return ShaderWork{items, contractTeam * usualSlices, contractTeam, /*perGroup=*/1};
       })
       .Case([&](RowsOp op) { return together(op.getRows()); })
       .Case<AttendOp, AttendCacheOp, AttendSourceOp>(
@@ -50,6 +51,7 @@ ShaderWork vulkan::workOf(Operation *kernel) {
 DictionaryAttr ShaderWork::toAttribute() const {
   Builder builder(items.getContext());
   return builder.getDictionaryAttr({builder.getNamedAttr("group_size", builder.getI64IntegerAttr(groupSize)),
+                                    builder.getNamedAttr("group_step", builder.getI64IntegerAttr(groupStep)),
                                     builder.getNamedAttr("items", items),
                                     builder.getNamedAttr("items_per_group", builder.getI64IntegerAttr(perGroup))});
 }
@@ -59,8 +61,9 @@ std::optional<ShaderWork> ShaderWork::fromAttribute(Attribute attribute) {
   if (!dictionary)
     return std::nullopt;
   auto items = dictionary.getAs<DimAttr>("items");
-  auto size = dictionary.getAs<IntegerAttr>("group_size"), each = dictionary.getAs<IntegerAttr>("items_per_group");
-  if (!items || !size || !each)
+  auto size = dictionary.getAs<IntegerAttr>("group_size"), step = dictionary.getAs<IntegerAttr>("group_step"),
+       each = dictionary.getAs<IntegerAttr>("items_per_group");
+  if (!items || !size || !step || !each)
     return std::nullopt;
-  return ShaderWork{items, size.getInt(), each.getInt()};
+  return ShaderWork{items, size.getInt(), step.getInt(), each.getInt()};
 }

@@ -24,10 +24,10 @@ public:
   SearchHeadEmitter(Shader &shader, SearchHeadOp op)
       : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()),
         i32(e.b.getI32Type()), specials(e.dim(shapeOf(1)[1])), topk(e.dim(shapeOf(4)[2])) {
-    maxima = shader.sharedArray(f32, shader.groupSize);
-    sums = shader.sharedArray(f32, shader.groupSize);
-    values = shader.sharedArray(f32, shader.groupSize);
-    tokens = shader.sharedArray(i32, shader.groupSize);
+    maxima = shader.sharedArrayPerInvocation(f32);
+    sums = shader.sharedArrayPerInvocation(f32);
+    values = shader.sharedArrayPerInvocation(f32);
+    tokens = shader.sharedArrayPerInvocation(i32);
   }
 
   LogicalResult emit() {
@@ -57,11 +57,10 @@ private:
 
   /// Combines `valueAt` over the tokens of the block.
   Value overBlock(StringRef kind, double neutral, Value slots, llvm::function_ref<Value(Value)> valueAt) {
-    auto combine = [&](Value x, Value y) { return emit::combined(e, kind, x, y); };
-    Value mine = e.forLoop(
-        e.add(from, shader.local), to, shader.groupSize, ValueRange{number(neutral)},
-        [&](Value token, ValueRange sofar) { return Emitter::Carried{combine(sofar[0], valueAt(token))}; })[0];
-    return shader.combineAll(mine, slots, combine);
+    Value mine = shader.forShare(from, to, ValueRange{number(neutral)}, [&](Value token, ValueRange sofar) {
+      return Emitter::Carried{emit::combined(e, kind, sofar[0], valueAt(token))};
+    })[0];
+    return shader.combineAll(kind, mine, slots);
   }
 
   void emitSums(Value item) {
@@ -102,25 +101,14 @@ private:
     e.forLoop(e.index(0), topk, 1, ValueRange{number(infinity), e.integer(i32, -1)}, [&](Value k, ValueRange last) {
       // The best of this invocation's tokens that come after the last one.
       Emitter::Carried mine =
-          e.forLoop(e.add(from, shader.local), to, shader.groupSize, ValueRange{number(-infinity), nobody},
-                    [&](Value position, ValueRange best) {
-                      Value logit = logitAt(position), token = e.castIndex(position, i32);
-                      Value better =
-                          both(before(last[0], last[1], logit, token), before(logit, token, best[0], best[1]));
-                      return Emitter::Carried{e.select(better, logit, best[0]), e.select(better, token, best[1])};
-                    });
-      e.store(mine[0], e.pointer(values, shader.local, f32));
-      e.store(mine[1], e.pointer(tokens, shader.local, i32));
-      shader.barrier();
-      Emitter::Carried best =
-          e.forLoop(e.index(0), e.index(shader.groupSize), 1, ValueRange{number(-infinity), nobody},
-                    [&](Value i, ValueRange sofar) {
-                      Value logit = e.load(e.pointer(values, i, f32), f32),
-                            token = e.load(e.pointer(tokens, i, i32), i32);
-                      Value better = before(logit, token, sofar[0], sofar[1]);
-                      return Emitter::Carried{e.select(better, logit, sofar[0]), e.select(better, token, sofar[1])};
-                    });
-      shader.barrier();
+          shader.forShare(from, to, ValueRange{number(-infinity), nobody}, [&](Value position, ValueRange best) {
+            Value logit = logitAt(position), token = e.castIndex(position, i32);
+            Value better = both(before(last[0], last[1], logit, token), before(logit, token, best[0], best[1]));
+            return Emitter::Carried{e.select(better, logit, best[0]), e.select(better, token, best[1])};
+          });
+      Value largest = shader.combineAll("max", mine[0], values);
+      Value isBest = e.compare(arith::CmpFPredicate::OEQ, mine[0], largest);
+      Emitter::Carried best = {largest, shader.combineAll("min", e.select(isBest, mine[1], nobody), tokens)};
       Value none = e.compare(arith::CmpFPredicate::OEQ, best[0], number(-infinity));
       e.ifThen(isFirst(), [&] {
         e.store(best[0], e.pointer(bestValues, k, f32));

@@ -5,21 +5,28 @@
 #define TRANSEPT_CODEGEN_VULKAN_SHADER_H
 
 #include "codegen/emit/Emitter.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::kernel::vulkan {
 
-/// Invocations of most workgroups. Nothing depends on how many of them a device runs in lockstep.
+/// Invocations of most workgroups, unless the device is better served by others. Nothing depends on how many of them a
+/// device runs in lockstep.
 constexpr int64_t usualGroupSize = 64;
 
 /// The code of one kernel.func, executed by all invocations of a workgroup.
 class Shader {
 public:
-  /// Appends the function, with the arguments of ShaderArgument, at the builder's insertion point.
-  Shader(OpBuilder &builder, FuncOp source, int64_t groupSize);
+  /// Appends the function, with the arguments of ShaderArgument, at the builder's insertion point. `isPlain`: it uses
+  /// what every device offers.
+  Shader(OpBuilder &builder, FuncOp source, bool isPlain);
 
   emit::Emitter e;
-  const int64_t groupSize;
-  Value group, local; // index: which workgroup, which invocation of it
+  Value group, local, groupSize; // index: which workgroup, which invocation of it, of how many
+
+  /// Whether code may use a feature; where it asks, it does.
+  bool mayUse(StringRef feature);
+  /// All that was used.
+  ArrayRef<StringRef> features() const { return used.getArrayRef(); }
 
   /// An invocation computes one item. Items at or above `limit` are left out.
   void forItem(Value limit, llvm::function_ref<void(Value item)> body);
@@ -27,6 +34,11 @@ public:
   void forGroupItem(Value limit, llvm::function_ref<void(Value item)> body);
   /// Positions from + local, from + local + groupSize, … below `to`.
   void forShare(Value from, Value to, llvm::function_ref<void(Value position)> body);
+  emit::Emitter::Carried forShare(Value from, Value to, ValueRange init,
+                                  llvm::function_ref<emit::Emitter::Carried(Value position, ValueRange)> body);
+  /// Positions from, from + step, … below `to`, with a step that only the device knows.
+  emit::Emitter::Carried strided(Value from, Value to, Value step, ValueRange init,
+                                 llvm::function_ref<emit::Emitter::Carried(Value position, ValueRange)> body);
 
   /// Four f32 at a multiple of 16 bytes, a component of them, and a scalar four times.
   VectorType four() { return VectorType::get({4}, e.f32()); }
@@ -34,14 +46,24 @@ public:
   Value component(Value four, int64_t i);
   Value splat(Value scalar);
 
-  /// An array that the invocations of a workgroup share.
+  /// An array that the invocations of a workgroup share, of `count` elements, or of that many for each of them.
   Value sharedArray(Type element, int64_t count);
+  Value sharedArrayPerInvocation(Type element, int64_t count = 1);
   /// All invocations come here before one goes on; what they wrote, to shared arrays and to buffers, is seen by all.
   /// Only where all invocations of the workgroup pass.
   void barrier();
-  /// Combines what every invocation has, in the order of the invocations, for all of them. `slots` is a shared array of
-  /// groupSize elements for this call alone.
-  Value combineAll(Value mine, Value slots, llvm::function_ref<Value(Value, Value)> combine);
+  /// Combines what every invocation has, for all of them: in the order of the invocations, or as the device's subgroups
+  /// do. `kind` as for emit::combined. `slots` is a shared array of one element per invocation, which nobody may still
+  /// be reading.
+  Value combineAll(StringRef kind, Value mine, Value slots);
+  Value combineInOrder(StringRef kind, Value mine, Value slots);
+
+private:
+  Value combineSubgroup(StringRef kind, Value mine);
+
+  const bool isPlain;
+  Value subgroup, subgroups; // index: which subgroup of the workgroup, of how many
+  llvm::SetVector<StringRef> used;
 };
 
 } // namespace mlir::kernel::vulkan

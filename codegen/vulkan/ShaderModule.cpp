@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/vulkan/ShaderModule.h"
+#include "codegen/vulkan/FinishWords.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
 #include "transept/abi.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
 using namespace mlir::kernel::vulkan;
+
+static constexpr StringLiteral groupSizeName = "group_size";
 
 ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
     : b(target.getContext()), loc(loc), groupSize(groupSize) {
@@ -19,8 +22,23 @@ ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
   b.setInsertionPointToStart(module.getBody());
   function = b.create<spirv::FuncOp>(loc, TRANSEPT_SHADER_ENTRY_POINT, b.getFunctionType({}, {}),
                                      spirv::FunctionControl::None);
+  createGroupSize();
   b.setInsertionPointToStart(function.addEntryBlock());
   createArguments();
+}
+
+/// The size of a workgroup is a constant that a pipeline may set. Emission makes the composite the size of workgroups.
+void ShaderModule::createGroupSize() {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(function);
+  Type i32 = b.getI32Type();
+  auto size = b.create<spirv::SpecConstantOp>(loc, b.getStringAttr(groupSizeName), b.getI32IntegerAttr(groupSize));
+  size->setAttr("spec_id", b.getI32IntegerAttr(TRANSEPT_SHADER_GROUP_SIZE));
+  auto one = b.create<spirv::SpecConstantOp>(loc, b.getStringAttr("one"), b.getI32IntegerAttr(1));
+  auto reference = [](spirv::SpecConstantOp constant) -> Attribute { return SymbolRefAttr::get(constant); };
+  b.create<spirv::SpecConstantCompositeOp>(loc, TypeAttr::get(VectorType::get({3}, i32)),
+                                           b.getStringAttr("group_sizes"),
+                                           b.getArrayAttr({reference(size), reference(one), reference(one)}));
 }
 
 void ShaderModule::createArguments() {
@@ -37,6 +55,23 @@ void ShaderModule::createArguments() {
   Type triple = VectorType::get({3}, b.getI32Type());
   arguments[GroupArgument] = firstComponent(global("group", triple, spirv::StorageClass::Input, "WorkgroupId"));
   arguments[LocalArgument] = firstComponent(global("local", triple, spirv::StorageClass::Input, "LocalInvocationId"));
+}
+
+Value ShaderModule::argument(ShaderArgument which) {
+  if (arguments[which])
+    return arguments[which];
+  Type i32 = b.getI32Type();
+  Value word;
+  if (which == GroupSizeArgument) {
+    word = b.create<spirv::ReferenceOfOp>(loc, i32, groupSizeName);
+  } else {
+    bool isOne = which == SubgroupArgument;
+    capabilities.insert(spirv::Capability::GroupNonUniform);
+    word =
+        b.create<spirv::LoadOp>(loc, addressOf(global(isOne ? "subgroup" : "subgroups", i32, spirv::StorageClass::Input,
+                                                      isOne ? "SubgroupId" : "NumSubgroups")));
+  }
+  return arguments[which] = resize(word, b.getI64Type(), /*isSigned=*/false);
 }
 
 Value ShaderModule::firstComponent(spirv::GlobalVariableOp variable) {
@@ -143,10 +178,8 @@ Value ShaderModule::variable(Type type) {
                                      spirv::StorageClass::Function, /*initializer=*/Value());
 }
 
-Value ShaderModule::array(Type element, int64_t count, bool isShared) {
-  Type type = spirv::ArrayType::get(element, count);
-  if (!isShared)
-    return variable(type);
+Value ShaderModule::sharedArray(Type element, int64_t count, bool perInvocation) {
+  Type type = spirv::ArrayType::get(element, perInvocation ? countPerInvocation(count) : count);
   return addressOf(global(("shared" + Twine(interface.size())).str(), type, spirv::StorageClass::Workgroup));
 }
 
@@ -235,12 +268,24 @@ void ShaderModule::branch(Value condition, Code then, Code otherwise) {
 //===- The end
 //-----------------------------------------------------------------------------------------------------===//
 
+void ShaderModule::declareNeedsOf(Operation &op) {
+  auto insertAll = [](auto sets, auto &target) {
+    for (auto alternatives : sets)
+      target.insert(alternatives.front());
+  };
+  if (auto needs = dyn_cast<spirv::QueryCapabilityInterface>(op))
+    insertAll(needs.getCapabilities(), capabilities);
+  if (auto needs = dyn_cast<spirv::QueryExtensionInterface>(op))
+    insertAll(needs.getExtensions(), extensions);
+}
+
 spirv::ModuleOp ShaderModule::finish() {
   b.setInsertionPointToEnd(module.getBody());
   b.create<spirv::EntryPointOp>(loc, spirv::ExecutionModel::GLCompute, function, interface);
   b.create<spirv::ExecutionModeOp>(loc, function, spirv::ExecutionMode::LocalSize,
                                    ArrayRef<int32_t>{static_cast<int32_t>(groupSize), 1, 1});
-  auto triple = spirv::VerCapExtAttr::get(spirv::Version::V_1_5, capabilities.getArrayRef(), {}, b.getContext());
+  auto triple = spirv::VerCapExtAttr::get(spirv::Version::V_1_5, capabilities.getArrayRef(), extensions.getArrayRef(),
+                                          b.getContext());
   module->setAttr(spirv::ModuleOp::getVCETripleAttrName(), triple);
   return module;
 }

@@ -20,7 +20,7 @@ public:
   OpBuilder b;
   const Location loc;
 
-  Value argument(ShaderArgument which) const { return arguments[which]; }
+  Value argument(ShaderArgument which);
 
   //===- Types and constants ---===//
   /// Whether there is a type for values of `type`.
@@ -39,8 +39,9 @@ public:
 
   //===- Variables ---===//
   Value variable(Type type);
-  /// An array of the function, or of the workgroup.
-  Value array(Type element, int64_t count, bool isShared);
+  /// An array of the function, or of the workgroup: then `count` may be meant for each invocation of it.
+  Value array(Type element, int64_t count) { return variable(spirv::ArrayType::get(element, count)); }
+  Value sharedArray(Type element, int64_t count, bool perInvocation);
   Value element(Value array, Value index);
   Value load(Value pointer);
   void store(Value pointer, Value value);
@@ -57,10 +58,14 @@ public:
   void branch(Value condition, Code then);
   void branch(Value condition, Code then, Code otherwise);
 
+  /// Capabilities and extensions of an op that is taken as it is.
+  void declareNeedsOf(Operation &op);
+
   /// Writes down the entry point and the capabilities.
   spirv::ModuleOp finish();
 
 private:
+  void createGroupSize();
   void createArguments();
   spirv::GlobalVariableOp global(StringRef name, Type type, spirv::StorageClass storage, StringRef builtIn = "");
   Value addressOf(spirv::GlobalVariableOp variable);
@@ -73,6 +78,7 @@ private:
   Value arguments[ShaderArguments];
   SmallVector<Attribute> interface; // all variables of the module
   llvm::SetVector<spirv::Capability> capabilities;
+  llvm::SetVector<spirv::Extension> extensions;
 };
 
 } // namespace mlir::kernel::vulkan

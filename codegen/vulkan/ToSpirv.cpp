@@ -9,6 +9,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -29,7 +30,8 @@ public:
 
   LogicalResult run() {
     for (unsigned i = 0; i < ShaderArguments; ++i)
-      values[function.getArgument(i)] = m.argument(static_cast<ShaderArgument>(i));
+      if (Value argument = function.getArgument(i); !argument.use_empty())
+        values[argument] = m.argument(static_cast<ShaderArgument>(i));
     LogicalResult result = convertBlock(function.getBody().front());
     b.create<spirv::ReturnOp>(loc());
     return result;
@@ -60,7 +62,12 @@ private:
     if (isa<LLVM::LLVMDialect>(op.getDialect()))
       return convertMemory(op);
     if (isa<spirv::SPIRVDialect>(op.getDialect())) {
-      b.clone(op);
+      IRMapping mapping;
+      for (Value operand : op.getOperands())
+        mapping.map(operand, value(operand));
+      m.declareNeedsOf(op);
+      for (auto [original, result] : llvm::zip(op.getResults(), b.clone(op, mapping)->getResults()))
+        values[original] = result;
       return success();
     }
     Value result = op.getNumResults() == 1 ? convertScalar(op) : Value();
@@ -170,8 +177,12 @@ private:
           APInt count;
           if (!matchPattern(alloca.getArraySize(), m_ConstantInt(&count)))
             return LogicalResult(alloca.emitOpError("needs a constant size"));
+          Type element = typeOf(alloca.getElemType());
           bool isShared = pointer.getAddressSpace() == workgroupAddressSpace;
-          places[alloca] = {m.array(typeOf(alloca.getElemType()), count.getZExtValue(), isShared), m.integer(0)};
+          int64_t size = count.getZExtValue();
+          Value array =
+              isShared ? m.sharedArray(element, size, alloca->hasAttr(perInvocationAttrName)) : m.array(element, size);
+          places[alloca] = {array, m.integer(0)};
           return success();
         })
         .Case([&](LLVM::GEPOp gep) { return convertPointer(gep); })

@@ -23,12 +23,19 @@ enum ShaderArgument : unsigned {
   ErrorArgument,
   BeginArgument, // i64
   EndArgument,
-  GroupArgument, // i64: which workgroup, which invocation of it
+  GroupArgument, // i64: which workgroup, which invocation of it, of how many
   LocalArgument,
+  GroupSizeArgument,
+  SubgroupArgument, // i64: which subgroup of the workgroup, of how many
+  SubgroupsArgument,
   ShaderArguments
 };
 
-/// Appends a SPIR-V module to `target`, with `function` as its entry point in workgroups of `groupSize` invocations.
+/// Unit attribute of an alloca: its size is meant for each invocation of the workgroup.
+constexpr llvm::StringLiteral perInvocationAttrName = "per_invocation";
+
+/// Appends a SPIR-V module to `target`, with `function` as its entry point in workgroups of `groupSize` invocations
+/// unless another size is asked for when the pipeline is made (specialisation constant TRANSEPT_SHADER_GROUP_SIZE).
 /// Fails, with an error at the op, for what shaders cannot do.
 FailureOr<spirv::ModuleOp> convertToSpirv(func::FuncOp function, int64_t groupSize, OpBuilder &target);
 

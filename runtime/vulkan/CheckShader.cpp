@@ -30,6 +30,7 @@ constexpr Capability capabilities[] = {
     {22, "shaderInt16"},              // Int16
     {39, "shaderInt8"},               // Int8
     {61, nullptr},                    // GroupNonUniform
+    {63, "subgroupArithmetic"},       // GroupNonUniformArithmetic
     {4433, "storageBuffer16BitAccess"},
     {4448, "storageBuffer8BitAccess"},
     {5345, "vulkanMemoryModel"},

@@ -58,6 +58,22 @@ std::vector<std::string> FeatureChain::set() {
   return names;
 }
 
+std::string joinWords(const std::vector<std::string> &words) {
+  std::string out;
+  for (const std::string &word : words)
+    out += (out.empty() ? "" : ", ") + printable(word, 60);
+  return out.empty() ? "none" : out;
+}
+
 std::vector<std::string> basicFeatures() { return {"shaderInt64", "bufferDeviceAddress"}; }
 
 } // namespace transept::vulkan
+
+namespace transept {
+
+const std::vector<std::string> &variantFeatures() {
+  static const std::vector<std::string> names = {"shaderIntegerDotProduct", vulkan::subgroupArithmetic};
+  return names;
+}
+
+} // namespace transept

@@ -30,6 +30,12 @@ struct FeatureChain {
 /// What all shaders need.
 std::vector<std::string> basicFeatures();
 
+/// Sums, maxima and minima over a subgroup in compute shaders: a property, which need not be enabled.
+constexpr const char *subgroupArithmetic = "subgroupArithmetic";
+
+/// "a, b"; "none".
+std::string joinWords(const std::vector<std::string> &words);
+
 } // namespace transept::vulkan
 
 #endif

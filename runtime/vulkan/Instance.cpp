@@ -93,10 +93,12 @@ void describeProperties(const InstanceApi &api, PhysicalDevice &device) {
   if (has13)
     device.info.maxAllocation = std::min<uint64_t>(device.info.maxAllocation, v13.maxBufferSize);
   device.info.maxGroups = limits.maxComputeWorkGroupCount[0];
-  device.info.maxGroupSize = limits.maxComputeWorkGroupSize[0];
+  device.info.maxGroupSize = std::min(limits.maxComputeWorkGroupSize[0], limits.maxComputeWorkGroupInvocations);
   device.info.maxSharedBytes = limits.maxComputeSharedMemorySize;
   device.info.subgroupSize = v11.subgroupSize;
-  device.maxGroupInvocations = limits.maxComputeWorkGroupInvocations;
+  constexpr VkSubgroupFeatureFlags reduces = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  device.reducesSubgroups = (v11.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                            (v11.subgroupSupportedOperations & reduces) == reduces;
   device.timestampPeriod = limits.timestampPeriod;
   std::copy_n(v11.deviceUUID, VK_UUID_SIZE, device.deviceUuid);
   std::copy_n(v11.driverUUID, VK_UUID_SIZE, device.driverUuid);
@@ -120,6 +122,8 @@ PhysicalDevice describe(const InstanceApi &api, VkPhysicalDevice handle) {
   FeatureChain features(info.apiVersion);
   api.GetPhysicalDeviceFeatures2(handle, &features.core);
   info.features = features.set();
+  if (device.reducesSubgroups)
+    info.features.push_back(subgroupArithmetic);
   api.GetPhysicalDeviceMemoryProperties(handle, &device.memory);
   for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i)
     if (device.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)

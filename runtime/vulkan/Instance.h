@@ -15,10 +15,10 @@ namespace transept::vulkan {
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   VulkanDeviceInfo info;
-  uint32_t queueFamily = 0; // that computes
-  uint32_t maxGroupInvocations = 0;
-  uint32_t timestampBits = 0; // of the queue family; 0: it has no clock
-  double timestampPeriod = 0; // nanoseconds
+  uint32_t queueFamily = 0;      // that computes
+  bool reducesSubgroups = false; // compute shaders have sums, maxima and minima over subgroups
+  uint32_t timestampBits = 0;    // of the queue family; 0: it has no clock
+  double timestampPeriod = 0;    // nanoseconds
   uint8_t deviceUuid[VK_UUID_SIZE] = {}, driverUuid[VK_UUID_SIZE] = {};
   VkPhysicalDeviceMemoryProperties memory{};
 };

@@ -50,12 +50,11 @@ Status writeCache(const std::string &path, const Sha256 &key, const std::vector<
 
 } // namespace
 
-Result<std::unique_ptr<Pipelines>> Pipelines::create(const LogicalDevice &device,
-                                                     std::vector<std::vector<uint32_t>> modules, const Sha256 &code,
-                                                     const std::string &cacheFolder) {
+Result<std::unique_ptr<Pipelines>> Pipelines::create(const LogicalDevice &device, std::vector<PreparedShader> shaders,
+                                                     const Sha256 &code, const std::string &cacheFolder) {
   std::unique_ptr<Pipelines> pipelines(new Pipelines(device));
-  pipelines->pipelines_.resize(modules.size(), VK_NULL_HANDLE);
-  pipelines->modules_ = std::move(modules);
+  pipelines->pipelines_.resize(shaders.size(), VK_NULL_HANDLE);
+  pipelines->shaders_ = std::move(shaders);
   pipelines->cacheFolder_ = cacheFolder;
   const PhysicalDevice &physical = device.physical();
   std::string driver(reinterpret_cast<const char *>(physical.driverUuid), VK_UUID_SIZE);
@@ -125,13 +124,17 @@ Result<VkPipeline> Pipelines::get(uint32_t kernel) const {
                            printable(device_.physical().info.name) + "'";
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  module.codeSize = modules_[kernel].size() * sizeof(uint32_t);
-  module.pCode = modules_[kernel].data();
+  const PreparedShader &shader = shaders_[kernel];
+  module.codeSize = shader.module.size() * sizeof(uint32_t);
+  module.pCode = shader.module.data();
+  const VkSpecializationMapEntry groupSize{TRANSEPT_SHADER_GROUP_SIZE, 0, sizeof shader.groupSize};
+  const VkSpecializationInfo constants{1, &groupSize, sizeof shader.groupSize, &shader.groupSize};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.pName = TRANSEPT_SHADER_ENTRY_POINT;
+  info.stage.pSpecializationInfo = &constants;
   info.layout = layout_;
   TRANSEPT_TRY(resultStatus(api.CreateShaderModule(device_.handle(), &module, nullptr, &info.stage.module), what));
   VkPipeline made = VK_NULL_HANDLE;

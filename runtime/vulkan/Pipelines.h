@@ -7,13 +7,18 @@
 
 namespace transept::vulkan {
 
+/// A checked SPIR-V module, and the invocations of a workgroup, where they are a specialisation constant of it.
+struct PreparedShader {
+  std::vector<uint32_t> module;
+  uint32_t groupSize = 0;
+};
+
 class Pipelines {
 public:
-  /// `modules` are checked. `code` is the hash of them all; it and the driver name the file in `cacheFolder`, which may
-  /// be empty.
-  static Result<std::unique_ptr<Pipelines>> create(const LogicalDevice &device,
-                                                   std::vector<std::vector<uint32_t>> modules, const Sha256 &code,
-                                                   const std::string &cacheFolder);
+  /// `code` is the hash of all shaders of the artifact; it and the driver name the file in `cacheFolder`, which may be
+  /// empty.
+  static Result<std::unique_ptr<Pipelines>> create(const LogicalDevice &device, std::vector<PreparedShader> shaders,
+                                                   const Sha256 &code, const std::string &cacheFolder);
   /// Writes the cache where there are new pipelines; failures are not reported.
   ~Pipelines();
   Pipelines(const Pipelines &) = delete;
@@ -22,6 +27,8 @@ public:
   VkPipelineLayout layout() const { return layout_; }
   /// Thread-safe.
   Result<VkPipeline> get(uint32_t kernel) const;
+  /// Invocations of a workgroup.
+  uint32_t groupSize(uint32_t kernel) const { return shaders_[kernel].groupSize; }
 
 private:
   explicit Pipelines(const LogicalDevice &device) : device_(device) {}
@@ -30,7 +37,7 @@ private:
   std::string cachePath() const;
 
   const LogicalDevice &device_;
-  std::vector<std::vector<uint32_t>> modules_;
+  std::vector<PreparedShader> shaders_; // in the order of the kernels
   std::string cacheFolder_;
   Sha256 key_{};
   VkPipelineLayout layout_ = VK_NULL_HANDLE;

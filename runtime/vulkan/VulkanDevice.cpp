@@ -1,6 +1,7 @@
 #include "runtime/vulkan/VulkanDevice.h"
 
 #include "runtime/vulkan/CheckShader.h"
+#include "runtime/vulkan/ChooseShaders.h"
 #include "runtime/vulkan/Features.h"
 #include "runtime/vulkan/VulkanExecutor.h"
 #include "runtime/vulkan/Weights.h"
@@ -14,27 +15,20 @@ namespace vulkan {
 
 namespace {
 
-std::string join(const std::vector<std::string> &words) {
-  std::string out;
-  for (const std::string &word : words)
-    out += (out.empty() ? "" : ", ") + printable(word, 60);
-  return out.empty() ? "none" : out;
-}
-
 class VulkanDevice final : public Device {
 public:
   VulkanDevice(std::string name, const program::CodeObject &code, std::unique_ptr<LogicalDevice> device)
       : name_(std::move(name)), code_(code), device_(std::move(device)) {}
 
-  Status prepare(const Artifact &artifact, const std::string &cacheFolder) {
-    TRANSEPT_ASSIGN(std::vector<std::vector<uint32_t>> modules, readModules(artifact.section(code_.section())));
+  Status prepare(const Artifact &artifact, const std::vector<ChosenShader> &chosen, const std::string &cacheFolder) {
+    TRANSEPT_ASSIGN(std::vector<PreparedShader> shaders, readShaders(artifact.section(code_.section()), chosen));
     Sha256 hash{};
     for (const SectionInfo &section : artifact.sections())
       if (section.name == code_.section())
         hash = section.hash;
     TRANSEPT_ASSIGN(weights_, Weights::upload(*device_, artifact.manifest(),
                                               {artifact.weights().data(), artifact.weights().size()}));
-    TRANSEPT_ASSIGN(pipelines_, Pipelines::create(*device_, std::move(modules), hash, cacheFolder));
+    TRANSEPT_ASSIGN(pipelines_, Pipelines::create(*device_, std::move(shaders), hash, cacheFolder));
     return device_->validation();
   }
 
@@ -62,24 +56,22 @@ public:
 
 private:
   /// Copies and checks the modules. The manifest's places in the section are verified.
-  Result<std::vector<std::vector<uint32_t>>> readModules(Span<const uint8_t> section) const {
-    std::vector<std::string> features = basicFeatures();
-    features.insert(features.end(), code_.features().begin(), code_.features().end());
-    const PhysicalDevice &physical = device_->physical();
-    const uint32_t most = std::min(physical.info.maxGroupSize, physical.maxGroupInvocations);
-    std::vector<std::vector<uint32_t>> modules;
-    for (const program::Shader &shader : code_.shaders()) {
-      std::vector<uint32_t> &module = modules.emplace_back(shader.bytes() / sizeof(uint32_t));
-      std::memcpy(module.data(), section.data() + shader.offset(), shader.bytes());
-      const std::string which = "shader " + std::to_string(modules.size() - 1);
-      if (Status status = checkShader(module, shader.group_size(), features); !status.ok())
-        return status.withContext(which);
-      if (shader.group_size() > most)
-        return Status(Code::DeviceError, which + " has workgroups of " + std::to_string(shader.group_size()) +
-                                             ", device '" + printable(physical.info.name) + "' takes at most " +
-                                             std::to_string(most));
+  Result<std::vector<PreparedShader>> readShaders(Span<const uint8_t> section,
+                                                  const std::vector<ChosenShader> &chosen) const {
+    std::vector<PreparedShader> shaders;
+    for (const ChosenShader &choice : chosen) {
+      const program::Shader::Variant &variant = *choice.variant;
+      std::vector<std::string> features = basicFeatures();
+      features.insert(features.end(), code_.features().begin(), code_.features().end());
+      features.insert(features.end(), variant.features().begin(), variant.features().end());
+      PreparedShader shader{std::vector<uint32_t>(variant.bytes() / sizeof(uint32_t)), choice.groupSize};
+      std::memcpy(shader.module.data(), section.data() + variant.offset(), variant.bytes());
+      const int kernel = static_cast<int>(shaders.size());
+      if (Status status = checkShader(shader.module, code_.shaders(kernel).group_size(), features); !status.ok())
+        return status.withContext("shader " + std::to_string(kernel));
+      shaders.push_back(std::move(shader));
     }
-    return modules;
+    return shaders;
   }
 
   std::string name_;
@@ -94,7 +86,7 @@ std::string listText(const std::vector<PhysicalDevice> &devices) {
   std::vector<std::string> words;
   for (const PhysicalDevice &device : devices)
     words.push_back(std::to_string(words.size()) + ": " + device.info.name + " (" + device.info.type + ")");
-  return join(words);
+  return joinWords(words);
 }
 
 Result<PhysicalDevice> findDevice(const Instance &instance, uint32_t index) {
@@ -131,13 +123,14 @@ Result<const program::CodeObject *> chooseShaders(const program::Manifest &manif
         missing.push_back(feature);
     if (missing.empty())
       return &code;
-    problems += (problems.empty() ? "level '" : "; level '") + printable(code.level(), 60) + "' needs " + join(missing);
+    problems +=
+        (problems.empty() ? "level '" : "; level '") + printable(code.level(), 60) + "' needs " + joinWords(missing);
   }
   if (problems.empty())
     return Status(Code::ArtifactRefused, "holds no Vulkan code, only for: " + (present.empty() ? "none" : present) +
                                              "; compile it with --target vulkan");
   return Status(Code::DeviceError, "cannot run on device '" + printable(device.name) + "': " + problems +
-                                       ", which it lacks; it has " + join(device.features));
+                                       ", which it lacks; it has " + joinWords(device.features));
 }
 
 } // namespace
@@ -153,11 +146,16 @@ Result<std::unique_ptr<Device>> createVulkanDevice(uint32_t index, Artifact &art
   TRANSEPT_ASSIGN(std::unique_ptr<vulkan::Instance> instance, vulkan::Instance::create(options));
   TRANSEPT_ASSIGN(vulkan::PhysicalDevice physical, vulkan::findDevice(*instance, index));
   TRANSEPT_ASSIGN(const program::CodeObject *code, vulkan::chooseShaders(manifest, physical.info));
+  TRANSEPT_ASSIGN(std::vector<std::string> usable, vulkan::usableFeatures(physical.info, options.features));
+  TRANSEPT_ASSIGN(std::vector<vulkan::ChosenShader> chosen, vulkan::chooseVariants(*code, physical.info, usable));
+  std::vector<std::string> needed = vulkan::neededFeatures(*code);
+  for (const vulkan::ChosenShader &shader : chosen)
+    needed.insert(needed.end(), shader.variant->features().begin(), shader.variant->features().end());
   TRANSEPT_ASSIGN(std::unique_ptr<vulkan::LogicalDevice> logical,
-                  vulkan::LogicalDevice::create(std::move(instance), physical, vulkan::neededFeatures(*code)));
+                  vulkan::LogicalDevice::create(std::move(instance), physical, needed));
   auto device = std::make_unique<vulkan::VulkanDevice>(
       "vulkan:" + std::to_string(index) + " (" + printable(physical.info.name) + ")", *code, std::move(logical));
-  TRANSEPT_TRY(device->prepare(artifact, options.cacheFolder));
+  TRANSEPT_TRY(device->prepare(artifact, chosen, options.cacheFolder));
   artifact.takeWeights(); // the device has them
   return std::unique_ptr<Device>(std::move(device));
 }

@@ -5,6 +5,7 @@
 #include "runtime/Status.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct VulkanOptions {
   /// Runs under the Khronos validation layer, with checks of synchronisation; any message fails the call that caused
   /// it.
   bool validate = false;
+  /// Of what devices may offer beyond what they must, the features that shaders may use; each must be there. Empty: the
+  /// plain shaders; nothing: as many as the device has.
+  std::optional<std::vector<std::string>> features;
 };
 
 /// A physical device.
@@ -25,12 +29,18 @@ struct VulkanDeviceInfo {
   uint64_t localBytes = 0;        // of the largest device-local heap
   uint64_t maxAllocation = 0;     // bytes
   uint32_t maxGroups = 0;         // workgroups of a dispatch along x
-  uint32_t maxGroupSize = 0;      // invocations of a workgroup along x
+  uint32_t maxGroupSize = 0;      // invocations of a workgroup
   uint32_t maxSharedBytes = 0;    // of a workgroup
   uint32_t subgroupSize = 0;
   std::vector<std::string> features; // those artifacts may ask for
   std::string problem;               // why no artifact runs on it; empty: it is usable
 };
+
+/// Invocations of a workgroup on a device, where a kernel or a limit does not ask for another number.
+uint32_t usualWorkgroup(const VulkanDeviceInfo &device);
+
+/// Features that shaders have variants for.
+const std::vector<std::string> &variantFeatures();
 
 /// All devices, in the order of their index. Fails with Code::DeviceError where there is no loader or no driver.
 Result<std::vector<VulkanDeviceInfo>> listVulkanDevices(const VulkanOptions &options = {});

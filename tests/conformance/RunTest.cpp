@@ -80,10 +80,12 @@ std::string invalidShader(const ::transept::Model &model) {
   for (const program::CodeObject &code : model.manifest().code()) {
     auto section = model.artifact().section(code.section());
     for (int i = 0; i < code.shaders_size(); ++i) {
-      std::vector<uint32_t> words(code.shaders(i).bytes() / sizeof(uint32_t));
-      std::memcpy(words.data(), section.data() + code.shaders(i).offset(), code.shaders(i).bytes());
-      if (!validator.Validate(words))
-        return "shader of kernel '" + model.manifest().kernels(i).name() + "': " + complaint;
+      for (const program::Shader::Variant &variant : code.shaders(i).variants()) {
+        std::vector<uint32_t> words(variant.bytes() / sizeof(uint32_t));
+        std::memcpy(words.data(), section.data() + variant.offset(), variant.bytes());
+        if (!validator.Validate(words))
+          return "shader of kernel '" + model.manifest().kernels(i).name() + "': " + complaint;
+      }
     }
   }
   return {};

@@ -1,13 +1,20 @@
 """The same answers on a Vulkan device: everything compiled for shaders, and run on vulkan:0 under the validation layers."""
 
+import json
 import os
+import re
+import subprocess
+
+import numpy as np
 
 import answers
 import batching
 import families
 import models
+import precisions
 import pronunciation
-from tool import Tool, expect, expect_success
+from tinyonnx import model, node
+from tool import Tool, expect, expect_error, expect_success
 
 RUNNING = ("generate", "translate", "score", "run")
 
@@ -42,11 +49,192 @@ def dumps(tool, root, tmp):
             expect(file.read() == want, f"from {phase}: other bytes")
 
 
+DEVICE = ("--device", "vulkan:0", "--vulkan-validation")
+# Mesa's software device has subgroups of 8, or as many floats as vectors are told to have.
+SUBGROUPS = {4: "128", 8: "", 16: "512"}
+
+
+def with_subgroups(count):
+    return dict(os.environ, LP_NATIVE_VECTOR_WIDTH=SUBGROUPS[count]) if SUBGROUPS[count] else None
+
+
+def compiled_graph(tool, tmp, name, graph, *flags):
+    source, artifact = (os.path.join(tmp, name + suffix) for suffix in (".onnx", ".tsp"))
+    with open(source, "wb") as file:
+        file.write(graph)
+    expect_success(tool.compile(source, artifact, *flags), f"compile {name}")
+    return artifact
+
+
+def run_graph(tool, tmp, artifact, inputs, *flags, env=None):
+    given, got = os.path.join(tmp, "in.npz"), os.path.join(tmp, "out.npz")
+    np.savez(given, **inputs)
+    expect_success(tool.run("transept", "run", artifact, "--inputs", given, "--outputs", got, *flags, env=env), " ".join(flags))
+    with np.load(got) as file:
+        return {name: file[name] for name in file.files}
+
+
+def exact_integers(tool, tmp):
+    """Sums of 8-bit products, rounding of rows included: the bits of the processor, with and without dot products."""
+    rng = np.random.default_rng(7)
+    for depth in (5, 64, 514, 2052):
+        weights = {"w": rng.normal(size=(depth, 70)).astype(np.float32)}
+        graph = model([node("MatMul", ["x", "w"], ["y"])], [("x", np.float32, ["n", depth])], [("y", np.float32, ["n", 70])], weights)
+        artifact = compiled_graph(tool, tmp, f"product{depth}", graph, "--target", "cpu,vulkan", "--cpu-levels", "x86-64", "--precision", "int8")
+        x = rng.normal(size=(9, depth)).astype(np.float32) * np.float32(10.0) ** rng.integers(-30, 30, size=(9, 1)).astype(np.float32)
+        x[3] = 0
+        x[4, 1] = 1e37
+        want = run_graph(tool, tmp, artifact, {"x": x}, "--device", "cpu")["y"]
+        for rows in (1, 2, 9):
+            for features in ("none", "shaderIntegerDotProduct"):
+                got = run_graph(tool, tmp, artifact, {"x": x[:rows]}, *DEVICE, "--vulkan-features", features)["y"]
+                expect(np.array_equal(got, want[:rows]), f"{depth}, {rows} rows, {features}: other bits in {(got != want[:rows]).sum()} elements")
+
+
+def narrow_products(tool, tmp):
+    """bf16 and 8-bit weights: what the processor computes, up to the order of additions."""
+    rng = np.random.default_rng(8)
+    for mode in ("bf16", "int8-weights"):
+        for depth in (1, 7, 64, 250):
+            weights = {"w": rng.normal(size=(depth, 130)).astype(np.float32)}
+            graph = model([node("MatMul", ["x", "w"], ["y"])], [("x", np.float32, ["n", depth])], [("y", np.float32, ["n", 130])], weights)
+            artifact = compiled_graph(tool, tmp, f"{mode}{depth}", graph, "--target", "cpu,vulkan", "--cpu-levels", "x86-64", "--precision", mode)
+            x = rng.normal(size=(6, depth)).astype(np.float32)
+            want = run_graph(tool, tmp, artifact, {"x": x}, "--device", "cpu")["y"]
+            got = run_graph(tool, tmp, artifact, {"x": x}, *DEVICE)["y"]
+            worst = np.abs(got - want).max()
+            expect(worst <= 1e-6 * depth, f"{mode}, {depth}: off by {worst}")
+
+
+def precision(device, tool, root, tmp, mode):
+    """The same bits in any batch, and the words of the processor but for few."""
+    artifact = os.path.join(tmp, "both.tsp")
+    expect_success(tool.compile(os.path.join(root, "models/g2p"), artifact, "--precision", mode, "--target", "cpu,vulkan", "--cpu-levels", "x86-64"), "compile")
+    words = [row[0] for row in precisions.test_rows(root)[::400]]
+    requests = "".join(json.dumps({"text": word}) + "\n" for word in words)
+
+    def answers(program, *flags):
+        result = program.run("transept", "generate", artifact, *flags, stdin=requests, timeout=900)
+        expect_success(result, " ".join(map(str, flags)))
+        return result.stdout.splitlines()
+
+    want, got = answers(tool, "--device", "cpu"), answers(device, "--batch", 32)
+    expect(answers(device, "--batch", 3) == got, f"{mode}: other bits in other batches")
+    same = sum(json.loads(a)["hypotheses"][0]["ids"] == json.loads(b)["hypotheses"][0]["ids"] for a, b in zip(want, got))
+    expect(len(got) == len(words) and same >= 0.9 * len(words), f"{mode}: {same} of {len(words)} answers are those of the processor")
+
+
+REQUESTS = [
+    {"input_ids": [7, 9, 11, 4, 0], "num_beams": 1, "max_new_tokens": 30, "return_token_scores": True},
+    {"input_ids": [5, 5, 6, 20, 8, 0], "num_beams": 1, "max_new_tokens": 9, "min_new_tokens": 6, "return_token_scores": True},
+    {"input_ids": [12, 3, 0], "num_beams": 1, "max_new_tokens": 25, "suppress_tokens": [3, 8], "return_token_scores": True},
+    {"input_ids": [30, 31, 32, 33, 0], "num_beams": 1, "max_new_tokens": 17, "no_repeat_ngram_size": 2, "return_token_scores": True},
+    {"input_ids": [14, 3, 9, 0], "num_beams": 3, "max_new_tokens": 12, "num_return_sequences": 2},
+    {"input_ids": [40, 2, 0], "num_beams": 1, "max_new_tokens": 6, "return_alignments": "mean"},
+]
+
+
+def generated(tool, artifact, requests, *flags, env=None):
+    text = "".join(json.dumps(request) + "\n" for request in requests)
+    result = tool.run("transept", "generate", artifact, *flags, stdin=text, env=env, timeout=900)
+    expect_success(result, " ".join(map(str, flags)))
+    return result.stdout
+
+
+def steps_ahead(device, root, tmp):
+    """Steps that are computed before anybody asked for them change no bit."""
+    for name in ("marian-tiny", "bart-tiny", "gpt2-tiny", "gru-seq2seq-tiny"):
+        artifact = os.path.join(tmp, name + ".tsp")
+        expect_success(device.compile(os.path.join(root, "tests/models", name), artifact), "compile")
+        requests = REQUESTS if name == "marian-tiny" or name == "bart-tiny" else REQUESTS[:-1]
+        if name == "gru-seq2seq-tiny":
+            requests = [{"decoder_start_token_id": 1, "eos_token_id": 2, **request} for request in requests]
+        for batch in (1, 4):
+            want = generated(device, artifact, requests, "--steps-ahead", 1, "--batch", batch)
+            for ahead in (2, 8, 64):
+                got = generated(device, artifact, requests, "--steps-ahead", ahead, "--batch", batch)
+                expect(got == want, f"{name}: {ahead} steps ahead in batches of {batch} give other answers")
+
+
+def submissions(device, root, tmp):
+    """Forty steps take forty submissions one by one, and far fewer ahead."""
+    artifact = os.path.join(tmp, "m.tsp")
+    expect_success(device.compile(os.path.join(root, "tests/models/marian-tiny"), artifact), "compile")
+    source, library = os.path.join(root, "tests/e2e/countSubmissions.c"), os.path.join(tmp, "libvulkan.so.1")
+    subprocess.run(["cc", "-std=c11", "-O1", "-shared", "-fPIC", source, "-o", library], check=True, capture_output=True)
+    real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, env={"PATH": os.environ["PATH"] + ":/sbin:/usr/sbin"})
+    path = re.search(r"libvulkan\.so\.1 .*x86-64.*=> (\S+)", real.stdout).group(1)
+    env = {**os.environ, "LD_LIBRARY_PATH": tmp, "REAL_VULKAN": path}
+    request = json.dumps({"input_ids": [7, 9, 11, 4, 0], "num_beams": 1, "max_new_tokens": 40, "min_new_tokens": 40})
+    counts = {}
+    for ahead in (1, 8, 40):
+        result = device.run("transept", "generate", artifact, "--steps-ahead", ahead, stdin=request, env=env)
+        expect_success(result, f"{ahead} steps ahead")
+        counts[ahead] = int(re.search(r"^submissions: (\d+)$", result.stderr, re.MULTILINE).group(1))
+    # The last token is forced, so its step is one of its own.
+    expect(counts[1] - counts[8] == 40 - 6 and counts[1] - counts[40] == 40 - 2, f"submissions by steps ahead: {counts}")
+
+
+def variants(device, tool, root, tmp):
+    """Every variant gives the same tokens, in workgroups of any size; what a device lacks is refused by name."""
+    artifact = os.path.join(tmp, "variants.tsp")
+    expect_success(device.compile(os.path.join(root, "tests/models/marian-tiny"), artifact), "compile")
+    shaders = json.loads(tool.run("transept", "inspect", artifact, "--json", "--kernels").stdout)["code"][0]["shaders"]
+    counts = [len(shader["variants"]) for shader in shaders]
+    expect(max(counts) == 2 and min(counts) == 1, f"variants {counts}")
+    expect(all(shader["variants"][-1]["features"] == [] for shader in shaders), "a last variant is not plain")
+
+    def tokens(text):
+        return [[hypothesis["ids"] for hypothesis in json.loads(line)["hypotheses"]] for line in text.splitlines()]
+
+    want = tokens(generated(device, artifact, REQUESTS))
+    for subgroup in SUBGROUPS:
+        env = with_subgroups(subgroup)
+        listed = json.loads(tool.run("transept", "devices", "--json", env=env).stdout)["devices"][1]
+        expect(listed["limits"]["subgroup_size"] == subgroup and listed["workgroup"] == max(64, 8 * subgroup), f"devices says {listed}")
+        expect({"subgroupArithmetic", "shaderIntegerDotProduct"} == set(listed["shaders_use"]), f"devices says {listed}")
+        for features in ("none", "subgroupArithmetic"):
+            got = tokens(generated(device, artifact, REQUESTS, "--vulkan-features", features, env=env))
+            expect(got == want, f"subgroups of {subgroup}, {features}: other tokens")
+    request = json.dumps(REQUESTS[0])
+    refused = tool.run("transept", "generate", artifact, "--device", "vulkan:0", "--vulkan-features", "shaderInt16", stdin=request)
+    expect_error(refused, 2, "no shader has a variant for 'shaderInt16'")
+
+
+def sines(tool, tmp):
+    """Sine and cosine of f32 without doubles, to three units of the last place wherever they are."""
+    graph = model(
+        [node("Sin", ["x"], ["s"]), node("Cos", ["x"], ["c"])], [("x", np.float32, ["n"])], [("s", np.float32, ["n"]), ("c", np.float32, ["n"])]
+    )
+    artifact = compiled_graph(tool, tmp, "sines", graph, "--target", "vulkan")
+    code = json.loads(tool.run("transept", "inspect", artifact, "--json").stdout)["code"][0]
+    expect("shaderFloat64" not in code["features"], f"needs {code['features']}")
+    rng = np.random.default_rng(3)
+    parts = [rng.uniform(-top, top, 20000) for top in (1e-3, 4, 100, 1e4, 1e6, 1e30)] + [np.arange(20000) * np.pi / 2, [0.0, 1e-30]]
+    x = np.concatenate(parts).astype(np.float32)
+    got = run_graph(tool, tmp, artifact, {"x": x}, *DEVICE)
+    for name, function in (("s", np.sin), ("c", np.cos)):
+        want = function(x.astype(np.float64))  # of doubles, reduced exactly
+        error = np.abs(got[name] - want) / np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
+        expect(error.max() <= 3, f"{name}: {error.max():.2f} units at {x[error.argmax()]!r}")
+    special = run_graph(tool, tmp, artifact, {"x": np.array([np.inf, -np.inf, np.nan, -0.0], np.float32)}, *DEVICE)
+    expect(np.isnan(special["s"][:3]).all() and np.isnan(special["c"][:3]).all(), f"special values {special}")
+    expect(np.signbit(special["s"][3]) and special["s"][3] == 0 and special["c"][3] == 1, f"special values {special}")
+
+
 def tests(tool, root):
     device = OnDevice(tool)
     for module in (models, families, answers):
         for name, function in module.tests(device, root):
             yield f"vulkan {name}", function
+    yield "vulkan exact integers", lambda tmp: exact_integers(tool, tmp)
+    yield "vulkan narrow products", lambda tmp: narrow_products(tool, tmp)
+    for mode in precisions.MODES:
+        yield f"vulkan precision {mode}", lambda tmp, mode=mode: precision(device, tool, root, tmp, mode)
+    yield "vulkan steps ahead", lambda tmp: steps_ahead(device, root, tmp)
+    yield "vulkan submissions", lambda tmp: submissions(device, root, tmp)
+    yield "vulkan variants", lambda tmp: variants(device, tool, root, tmp)
+    yield "vulkan sines", lambda tmp: sines(tool, tmp)
     yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, pronunciation.compile_model(device, root, tmp))
     yield "vulkan batching", lambda tmp: batching.same_as_alone(device, root, "marian-tiny", tmp, count=18)
     yield "vulkan dumps", lambda tmp: dumps(tool, root, tmp)

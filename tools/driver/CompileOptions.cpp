@@ -50,8 +50,6 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
                  "; there are: " + llvm::join(ArrayRef(precisionNames), ", "));
   if (!target.keepFp32.empty() && target.precision == precisionNames[0])
     return usage("--keep-fp32 says what stays in fp32, where everything does");
-  if (target.hasVulkan() && target.precision != precisionNames[0])
-    return usage("precision " + quoted(target.precision) + " is implemented for the target cpu only");
   const std::vector<std::string> all = cpuLevelNames(target.precision);
   llvm::StringSet<> wanted;
   for (const std::string &name : target.cpuLevels) {

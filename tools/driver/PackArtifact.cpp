@@ -56,9 +56,8 @@ std::optional<Failure> Packer::addCode() {
     std::optional<StringRef> bytes = storedBytes(module.getContext(), cast<StringAttr>(entry.get("object")).getValue());
     if (!bytes)
       return Failure{ExitInvalidModel, "the code of level '" + code.level + "' is missing", {}};
-    if (auto places = entry.getAs<DenseI64ArrayAttr>("shaders"))
-      for (size_t i = 0; i + 1 < places.asArrayRef().size(); i += 2)
-        code.shaders.push_back({static_cast<uint64_t>(places[i]), static_cast<uint64_t>(places[i + 1])});
+    if (auto shaders = entry.getAs<ArrayAttr>("shaders"))
+      code.shaders = shadersFromAttribute(shaders);
     addBytes(code.section, code.target == "cpu" ? runtime::SectionKind::Code : runtime::SectionKind::Spirv, *bytes);
     sizes.code += bytes->size();
     inputs.code.push_back(std::move(code));

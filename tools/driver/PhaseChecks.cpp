@@ -76,7 +76,7 @@ LogicalResult mlir::transept::checkStage(ModuleOp module) {
   if (module->hasAttr("transept.generation"))
     for (auto function : module.getOps<func::FuncOp>()) {
       StringRef name = function.getName();
-      if (!llvm::is_contained({encodeName, stepName, alignmentsName, scoreName, prefillName}, name))
+      if (!llvm::is_contained({encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName}, name))
         return function.emitError("function '") << name << "' is no part of a generation program";
       if (name == stepName && function.getNumArguments() + function.getNumResults() > 0)
         return function.emitError("function 'step' takes or returns tensors; all it has is states");
@@ -182,7 +182,9 @@ LogicalResult mlir::transept::checkLower(ModuleOp module) {
   for (auto lowered : module.getOps<ModuleOp>()) {
     auto isBody = [](Operation &op) {
       auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-      return function ? !function.isExternal() : isa<spirv::ModuleOp>(op);
+      // Of a shader's variants, the plain one counts.
+      return function ? !function.isExternal()
+                      : isa<spirv::ModuleOp>(op) && !op.hasAttr(kernel::shaderFeaturesAttrName);
     };
     long bodies = llvm::count_if(*lowered.getBody(), isBody);
     if (!lowered.getSymName() || bodies != kernels)

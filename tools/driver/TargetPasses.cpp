@@ -109,12 +109,8 @@ private:
     if (failed(code))
       return failure();
     SmallVector<StringRef> features(code->features.begin(), code->features.end());
-    SmallVector<int64_t> places;
-    for (const kernel::VulkanCode::Shader &shader : code->shaders)
-      places.append({static_cast<int64_t>(shader.offset), static_cast<int64_t>(shader.bytes)});
-    Builder builder(&getContext());
-    return describe("vulkan", shaderLevelName, features, code->bytes,
-                    builder.getNamedAttr("shaders", builder.getDenseI64ArrayAttr(places)));
+    return describe("vulkan", options.precision, features, code->bytes,
+                    Builder(&getContext()).getNamedAttr("shaders", shadersToAttribute(&getContext(), code->shaders)));
   }
 
   DictionaryAttr describe(StringRef target, StringRef level, ArrayRef<StringRef> features, StringRef bytes,
@@ -133,6 +129,51 @@ private:
 };
 
 } // namespace
+
+ArrayAttr mlir::transept::shadersToAttribute(MLIRContext *context, ArrayRef<kernel::VulkanCode::Shader> shaders) {
+  Builder builder(context);
+  SmallVector<Attribute> all;
+  for (const kernel::VulkanCode::Shader &shader : shaders) {
+    SmallVector<Attribute> variants;
+    for (const kernel::VulkanCode::Variant &variant : shader) {
+      SmallVector<StringRef> features(variant.features.begin(), variant.features.end());
+      auto number = [&](StringRef name, uint64_t value) {
+        return builder.getNamedAttr(name, builder.getI64IntegerAttr(static_cast<int64_t>(value)));
+      };
+      variants.push_back(builder.getDictionaryAttr(
+          {number("bytes", variant.bytes), builder.getNamedAttr("features", builder.getStrArrayAttr(features)),
+           number("offset", variant.offset), number("shared_bytes", variant.sharedBytes),
+           number("shared_bytes_per_invocation", variant.sharedBytesPerInvocation)}));
+    }
+    all.push_back(builder.getArrayAttr(variants));
+  }
+  return builder.getArrayAttr(all);
+}
+
+std::vector<kernel::VulkanCode::Shader> mlir::transept::shadersFromAttribute(ArrayAttr attribute) {
+  std::vector<kernel::VulkanCode::Shader> shaders;
+  for (Attribute element : attribute) {
+    kernel::VulkanCode::Shader &shader = shaders.emplace_back();
+    auto variants = dyn_cast<ArrayAttr>(element);
+    for (Attribute entry : variants ? variants.getValue() : ArrayRef<Attribute>()) {
+      auto fields = dyn_cast<DictionaryAttr>(entry);
+      if (!fields)
+        continue;
+      auto number = [&](StringRef name) -> uint64_t {
+        auto value = fields.getAs<IntegerAttr>(name);
+        return value ? static_cast<uint64_t>(value.getInt()) : 0;
+      };
+      kernel::VulkanCode::Variant variant{
+          number("offset"), number("bytes"), {}, number("shared_bytes"), number("shared_bytes_per_invocation")};
+      if (auto features = fields.getAs<ArrayAttr>("features"))
+        for (Attribute feature : features)
+          if (auto name = dyn_cast<StringAttr>(feature))
+            variant.features.push_back(name.str());
+      shader.push_back(std::move(variant));
+    }
+  }
+  return shaders;
+}
 
 std::unique_ptr<Pass> mlir::transept::createSchedulePass(const TargetOptions &options) {
   return std::make_unique<SchedulePass>(options);

@@ -4,6 +4,7 @@
 #ifndef TRANSEPT_TOOLS_DRIVER_TARGETPASSES_H
 #define TRANSEPT_TOOLS_DRIVER_TARGETPASSES_H
 
+#include "codegen/Codegen.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 #include "tools/driver/CompileOptions.h"
@@ -11,11 +12,15 @@
 namespace mlir::transept {
 
 /// Module attribute: an array of {target, level, features, object}, where `object` is the key under which the context's
-/// weight store holds the bytes of the shared object, or of the shaders; then `shaders` lists offset and bytes of each.
+/// weight store holds the bytes of the shared object, or of the shaders; then `shaders` lists the variants of each.
 constexpr StringLiteral codeAttrName = "transept.code";
 
-/// Name of the module of SPIR-V modules, and of its code as a level of its target.
-constexpr StringLiteral shadersName = "shaders", shaderLevelName = "fp32";
+/// Name of the module of SPIR-V modules. As a level of its target, their code has the name of the precision.
+constexpr StringLiteral shadersName = "shaders";
+
+/// The attribute `shaders` of code, and back; what is malformed in it is left out.
+ArrayAttr shadersToAttribute(MLIRContext *context, ArrayRef<kernel::VulkanCode::Shader> shaders);
+std::vector<kernel::VulkanCode::Shader> shadersFromAttribute(ArrayAttr attribute);
 
 /// Every kernel.func gets its work items, scratch and schedule.
 std::unique_ptr<Pass> createSchedulePass(const TargetOptions &options);

@@ -34,6 +34,12 @@ void ModelFlags::add(CLI::App &app) {
       ->type_name("DEVICE");
   app.add_flag("--vulkan-validation", model.vulkan.validate,
                "Run a Vulkan device under the Khronos validation layer; what it says is an error");
+  app.add_option(
+         "--vulkan-features", vulkanFeatures,
+         "Features that shaders may use where a Vulkan device has them, of those that devices lists; each must be "
+         "there; none: no more than every device has; default: all of the device")
+      ->delimiter(',')
+      ->type_name("NAME,...");
   app.add_option("--trace", trace,
                  "Write when which kernel ran on which thread or device, for Perfetto or chrome://tracing")
       ->type_name("FILE.json");
@@ -46,6 +52,9 @@ Result<std::shared_ptr<const Model>> ModelFlags::load() const {
   ModelOptions options = model;
   options.threads = threads;
   options.vulkan.cacheFolder = cacheFolder();
+  if (!vulkanFeatures.empty())
+    options.vulkan.features =
+        vulkanFeatures == std::vector<std::string>{"none"} ? std::vector<std::string>() : vulkanFeatures;
   options.trace = !trace.empty();
   if (options.trace)
     TRANSEPT_TRY(AtomicFile::create(trace).status()); // better known now than after the work

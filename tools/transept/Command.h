@@ -25,7 +25,8 @@ struct ModelFlags {
   std::string path;
   ModelOptions model;
   int threads = 0;
-  std::string trace; // file; empty: none
+  std::string trace;                       // file; empty: none
+  std::vector<std::string> vulkanFeatures; // "none" alone, or names; empty: all
 
   void add(CLI::App &app);
   Result<std::shared_ptr<const Model>> load() const;

@@ -255,6 +255,7 @@ json describeGeneration(const program::Generation &generation) {
           {"step", generation.step()},
           {"step_alignments", generation.step_alignments()},
           {"prefill", generation.prefill()},
+          {"advance", generation.advance()},
           {"score", generation.score()},
           {"vocabulary", generation.vocabulary()},
           {"layers", generation.layers()},
@@ -273,9 +274,16 @@ json describeShaders(const program::Manifest &manifest, const program::CodeObjec
   for (int i = 0; i < code.shaders_size(); ++i) {
     const program::Shader &shader = code.shaders(i);
     json row = {{"kernel", manifest.kernels(i).name()},
-                {"bytes", shader.bytes()},
+                {"variants", json::array()},
                 {"group_size", shader.group_size()},
+                {"group_step", shader.group_step()},
                 {"items_per_group", shader.items_per_group()}};
+    for (const program::Shader::Variant &variant : shader.variants())
+      row["variants"].push_back(
+          {{"features", std::vector<std::string>(variant.features().begin(), variant.features().end())},
+           {"bytes", variant.bytes()},
+           {"shared_bytes", variant.shared_bytes()},
+           {"shared_bytes_per_invocation", variant.shared_bytes_per_invocation()}});
     std::vector<std::string> words;
     for (const program::Symbol &name : names[static_cast<size_t>(i)])
       words.push_back(name.name());

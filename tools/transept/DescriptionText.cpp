@@ -139,6 +139,19 @@ void addCaches(Text &text, const json &caches) {
   }
 }
 
+/// Its variants, and how its work is cut.
+void addShader(Text &text, const json &shader) {
+  std::string variants;
+  for (const json &variant : shader["variants"]) {
+    variants += (variants.empty() ? "" : ", ") + bytesText(variant["bytes"].get<int64_t>());
+    for (const json &feature : variant["features"])
+      variants += " " + word(feature);
+  }
+  const bool each = shader["items_per_group"] == 0;
+  text.line(1, word(shader["kernel"]) + ": " + variants + "; " + word(shader["items"]) + " items, " +
+                   (each ? std::string("one for each invocation") : word(shader["items_per_group"]) + " in a group"));
+}
+
 } // namespace
 
 std::string descriptionText(const json &description) {
@@ -158,9 +171,7 @@ std::string descriptionText(const json &description) {
                      (code.value("used_here", false) ? " (used on this machine)" : ""));
     if (code.contains("shaders"))
       for (const json &shader : code["shaders"])
-        text.line(1, word(shader["kernel"]) + ": " + bytesText(shader["bytes"].get<int64_t>()) + ", " +
-                         word(shader["items"]) + " items, " + word(shader["items_per_group"]) + " in a group of " +
-                         word(shader["group_size"]));
+        addShader(text, shader);
   }
   if (description["tokenizer"] != "")
     text.line(0, "tokenizer: " + word(description["tokenizer"]));

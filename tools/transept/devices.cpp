@@ -47,6 +47,12 @@ json describe(const VulkanDeviceInfo &info, size_t index) {
                    {"shared_memory_bytes", info.maxSharedBytes},
                    {"subgroup_size", info.subgroupSize}};
   out["features"] = info.features;
+  std::vector<std::string> used;
+  for (const std::string &feature : variantFeatures())
+    if (std::find(info.features.begin(), info.features.end(), feature) != info.features.end())
+      used.push_back(feature);
+  out["shaders_use"] = used;
+  out["workgroup"] = usualWorkgroup(info);
   return out;
 }
 
@@ -74,6 +80,10 @@ void print(const json &devices) {
     for (const auto &[name, value] : device["limits"].items())
       std::printf(" %s %s", name.c_str(), value.dump().c_str());
     std::printf("\n  features: %s\n", words(device["features"]).c_str());
+    const std::string used = words(device["shaders_use"]);
+    std::printf("  shaders use: %s; workgroups of %s\n",
+                used.empty() ? "nothing beyond what every device has" : used.c_str(),
+                device["workgroup"].dump().c_str());
   }
   if (devices.contains("vulkan_problem"))
     std::printf("vulkan: none; %s\n", printable(devices["vulkan_problem"].get<std::string>(), 400).c_str());

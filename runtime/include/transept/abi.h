@@ -69,6 +69,9 @@ typedef struct transept_shader_call {
 
 #define TRANSEPT_SHADER_ENTRY_POINT "main"
 
+/* The specialisation constant (a 32-bit SpecId) that is the number of invocations of a workgroup. */
+#define TRANSEPT_SHADER_GROUP_SIZE 0
+
 TRANSEPT_ABI_ASSERT(sizeof(transept_error_word) == 16, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(offsetof(transept_error_word, value) == 8, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(sizeof(transept_dispatch) == 24, "layout is part of the ABI");

@@ -106,7 +106,7 @@ TRANSEPT_API transept_status transept_model_load(const char *path, const transep
                                                  transept_model **model, transept_error *error);
 TRANSEPT_API void transept_model_free(transept_model *model);
 
-/* Level of the code in use: "avx512", "avx2", "x86-64", "neon"; "fp32" on Vulkan. */
+/* Level of the code in use: "avx512", "avx2", "x86-64", "neon"; the precision on Vulkan. */
 TRANSEPT_API const char *transept_model_level(const transept_model *model);
 /* Device in use: "cpu", "vulkan:0 (NAME)". */
 TRANSEPT_API const char *transept_model_device(const transept_model *model);

@@ -8,9 +8,11 @@ module attributes {transept.options = {cpu_levels = [], precision = "fp32", targ
 
 // An invocation computes a point. Buffers are addresses: no resource is bound.
 // WORK-LABEL: kernel.func @map
-// WORK-SAME: kernel.shader = {group_size = 64 : i64, items = #transept.dim<512 * batch>, items_per_group = 64 : i64}
+// WORK-SAME: kernel.shader = {group_size = 64 : i64, group_step = 1 : i64, items = #transept.dim<512 * batch>, items_per_group = 0 : i64}
 // CHECK: module @shaders
 // CHECK: spirv.module @map PhysicalStorageBuffer64 GLSL450 requires #spirv.vce<v1.5, [Shader, PhysicalStorageBufferAddresses, Int64], []>
+// CHECK-DAG: spirv.SpecConstant @group_size spec_id(0) = 64 : i32
+// CHECK-DAG: spirv.SpecConstantComposite @group_sizes (@group_size, @one, @one) : vector<3xi32>
 // CHECK-DAG: spirv.GlobalVariable @call : !spirv.ptr<!spirv.struct<(i64 [0], i64 [8], i64 [16], i64 [24], i64 [32])>, PushConstant>
 // CHECK-DAG: spirv.GlobalVariable @group built_in("WorkgroupId")
 // CHECK-DAG: spirv.GlobalVariable @local built_in("LocalInvocationId")
@@ -47,13 +49,20 @@ kernel.func @half symbols ["n"] from "" {
   } : (!kernel.buffer<f16>, !kernel.buffer<f16>) -> ()
 }
 
-// A workgroup takes a row; what its invocations have is combined through memory they share, whatever a subgroup is.
+// A workgroup takes a row; what its invocations have is combined through memory they share, whatever a subgroup is. The
+// array has one element for each of them, however many. In front of that, a variant for devices with sums over subgroups.
 // WORK-LABEL: kernel.func @rows
 // WORK-SAME: items = #transept.dim<n>, items_per_group = 1 : i64
-// CHECK: spirv.module @rows
-// CHECK: spirv.GlobalVariable @[[SHARED:.*]] : !spirv.ptr<!spirv.array<64 x f32>, Workgroup>
+// CHECK: spirv.module @rows.subgroupArithmetic
+// CHECK-SAME: GroupNonUniform, GroupNonUniformArithmetic
+// CHECK-SAME: attributes {kernel.features = ["subgroupArithmetic"]}
+// CHECK: spirv.GroupNonUniformFAdd "Subgroup" "Reduce"
+// CHECK: spirv.GroupNonUniformElect <Subgroup>
+// CHECK: spirv.module @rows Physical
+// CHECK: spirv.GlobalVariable @[[SHARED:.*]] : !spirv.ptr<!spirv.array<2113929217 x f32>, Workgroup>
+// CHECK-NOT: GroupNonUniform
 // CHECK: spirv.ControlBarrier <Workgroup>, <Workgroup>, <AcquireRelease|UniformMemory|WorkgroupMemory>
-// CHECK-NOT: Group{{.*}}Subgroup
+// CHECK-NOT: GroupNonUniform
 // CHECK: spirv.EntryPoint "GLCompute" @main, {{.*}}@[[SHARED]]
 kernel.func @rows symbols ["n"] from "" {
 ^bb0(%x: !f, %y: !f):
@@ -70,7 +79,7 @@ kernel.func @rows symbols ["n"] from "" {
 
 // A workgroup takes a panel and up to four rows; weights are read sixteen bytes at a time.
 // WORK-LABEL: kernel.func @contract
-// WORK-SAME: group_size = 128 : i64, items = #transept.dim<2 * floordiv(rows + 3, 4)>, items_per_group = 1 : i64
+// WORK-SAME: group_size = 128 : i64, group_step = 16 : i64, items = #transept.dim<2 * floordiv(rows + 3, 4)>, items_per_group = 1 : i64
 // CHECK: spirv.module @contract
 // CHECK: spirv.Load "PhysicalStorageBuffer" %{{.*}} ["Aligned", 16] : vector<4xf32>
 // CHECK: spirv.GL.Fma %{{.*}} : vector<4xf32>
@@ -82,6 +91,40 @@ kernel.func @contract symbols ["rows"] from "" {
   ^bb1(%i: index, %j: index, %s: f32):
     kernel.yield %s : f32
   } : (!f, !f, !f) -> ()
+}
+
+// bf16 are the halves of words: no 16-bit type, no 16-bit storage.
+// CHECK: spirv.module @bf16
+// CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64], []
+// CHECK: spirv.Load "PhysicalStorageBuffer" %{{.*}} ["Aligned", 16] : vector<4xi32>
+// CHECK: spirv.ShiftLeftLogical %{{.*}} : vector<4xi32>
+// CHECK: spirv.GL.Fma %{{.*}} : vector<4xf32>
+kernel.func @bf16 symbols ["rows"] from "" {
+^bb0(%x: !f, %w: !kernel.buffer<bf16>, %y: !f):
+  kernel.contract rows #transept.dim<rows> k 32 parts [64]
+      shapes [#transept.dims<[rows, 32]>, #transept.dims<[1, 16, 64, 2]>, #transept.dims<[rows, 64]>] ins(%x, %w) outs(%y) {
+  ^bb1(%i: index, %j: index, %s: f32):
+    kernel.yield %s : f32
+  } : (!f, !kernel.buffer<bf16>, !f) -> ()
+}
+
+// Four bytes at once where there are dot products, else one by one.
+// CHECK: spirv.module @int8.shaderIntegerDotProduct
+// CHECK-SAME: DotProductInput4x8BitPacked
+// CHECK-SAME: [SPV_KHR_integer_dot_product]
+// CHECK: spirv.SDot
+// CHECK: spirv.module @int8 Physical
+// CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64], []
+// CHECK-NOT: SDot
+// CHECK: spirv.IMul %{{.*}} : i32
+// CHECK: spirv.EntryPoint
+kernel.func @int8 symbols ["rows"] from "" {
+^bb0(%x: !f, %w: !kernel.buffer<i8>, %y: !f):
+  kernel.contract rows #transept.dim<rows> k 32 parts [64]
+      shapes [#transept.dims<[rows, 32]>, #transept.dims<[1, 8, 64, 4]>, #transept.dims<[rows, 64]>] ins(%x, %w) outs(%y) attributes {quantised} {
+  ^bb1(%i: index, %j: index, %s: f32):
+    kernel.yield %s : f32
+  } : (!f, !kernel.buffer<i8>, !f) -> ()
 }
 
 }

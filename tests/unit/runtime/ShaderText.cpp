@@ -22,6 +22,7 @@ OpMemberDecorate %Call 1 Offset 8
 OpMemberDecorate %Call 2 Offset 16
 OpMemberDecorate %Call 3 Offset 24
 OpMemberDecorate %Call 4 Offset 32
+GROUP_DECORATIONS
 %void = OpTypeVoid
 %function = OpTypeFunction %void
 %bool = OpTypeBool
@@ -46,12 +47,13 @@ OpMemberDecorate %Call 4 Offset 32
 %u2 = OpConstant %u32 2
 %u3 = OpConstant %u32 3
 %u4 = OpConstant %u32 4
-%per_group = OpConstant %i64 ITEMS_PER_GROUP
+GROUP_CONSTANTS
 )";
 
 constexpr const char *entry = R"(
 %main = OpFunction %void None %function
 %start = OpLabel
+GROUP_CODE
 %buffers_at = OpAccessChain %CallWord %call %u0
 %buffers = OpLoad %i64 %buffers_at
 %sizes_at = OpAccessChain %CallWord %call %u1
@@ -155,9 +157,17 @@ void ShaderBody::endIf(const std::string &merge) {
 
 std::vector<uint32_t> assembleShader(const ShaderBody &body, uint32_t groupSize, uint32_t itemsPerGroup,
                                      bool validate) {
-  std::string text = replaced(head, "GROUP_SIZE", std::to_string(groupSize));
-  text =
-      replaced(text, "ITEMS_PER_GROUP", std::to_string(itemsPerGroup)) + body.constants() + entry + body.text() + tail;
+  const std::string size = std::to_string(groupSize), items = std::to_string(itemsPerGroup);
+  const bool isChosen = itemsPerGroup == 0;
+  std::string text = replaced(head, "GROUP_SIZE", size);
+  text = replaced(text, "GROUP_DECORATIONS",
+                  isChosen ? "OpDecorate %group_size SpecId 0\nOpDecorate %group_sizes BuiltIn WorkgroupSize" : "");
+  text = replaced(text, "GROUP_CONSTANTS",
+                  isChosen ? "%group_size = OpSpecConstant %u32 " + size +
+                                 "\n%group_sizes = OpSpecConstantComposite %u32x3 %group_size %u1 %u1"
+                           : "%per_group = OpConstant %i64 " + items);
+  text += body.constants() + replaced(entry, "GROUP_CODE", isChosen ? "%per_group = OpUConvert %i64 %group_size" : "") +
+          body.text() + tail;
   spv_context context = spvContextCreate(SPV_ENV_VULKAN_1_2);
   spv_binary binary = nullptr;
   spv_diagnostic diagnostic = nullptr;

@@ -41,7 +41,8 @@ private:
   int next_ = 0;
 };
 
-/// The module of a kernel with these workgroups. Fails the test where it does not assemble; `validate`: or where
+/// The module of a kernel with these workgroups; of no items per group, with the size of a group as the specialisation
+/// constant of abi.h and one item for each invocation. Fails the test where it does not assemble; `validate`: or where
 /// spirv-val has an objection.
 std::vector<uint32_t> assembleShader(const ShaderBody &body, uint32_t groupSize, uint32_t itemsPerGroup,
                                      bool validate = true);

@@ -175,16 +175,23 @@ TEST_F(VulkanErrors, ShadersInTheManifestAreVerified) {
     const char *words;
     std::function<void(program::CodeObject &)> alter;
   };
+  auto variant = [](program::CodeObject &code, int shader) -> program::Shader::Variant & {
+    return *code.mutable_shaders(shader)->mutable_variants(0);
+  };
   const Case cases[] = {
       {"3 shaders for 4 kernels", [](auto &code) { code.mutable_shaders()->RemoveLast(); }},
-      {"lies at 2", [](auto &code) { code.mutable_shaders(0)->set_offset(2); }},
-      {"with 6 bytes", [](auto &code) { code.mutable_shaders(0)->set_bytes(6); }},
-      {"with 0 bytes", [](auto &code) { code.mutable_shaders(0)->set_bytes(0); }},
-      {"bytes in a section of", [](auto &code) { code.mutable_shaders(3)->set_offset(uint64_t(1) << 40); }},
-      {"bytes in a section of", [](auto &code) { code.mutable_shaders(3)->set_bytes(~uint64_t(3)); }},
+      {"lies at 2", [&](auto &code) { variant(code, 0).set_offset(2); }},
+      {"with 6 bytes", [&](auto &code) { variant(code, 0).set_bytes(6); }},
+      {"with 0 bytes", [&](auto &code) { variant(code, 0).set_bytes(0); }},
+      {"bytes in a section of", [&](auto &code) { variant(code, 3).set_offset(uint64_t(1) << 40); }},
+      {"bytes in a section of", [&](auto &code) { variant(code, 3).set_bytes(~uint64_t(3)); }},
+      {"shares 2097152 bytes", [&](auto &code) { variant(code, 1).set_shared_bytes(2 << 20); }},
+      {"and 2097152 per", [&](auto &code) { variant(code, 1).set_shared_bytes_per_invocation(2 << 20); }},
+      {"no variant for every device", [&](auto &code) { variant(code, 1).add_features("shaderInt8"); }},
+      {"no variant for every device", [](auto &code) { code.mutable_shaders(2)->clear_variants(); }},
       {"groups of 0", [](auto &code) { code.mutable_shaders(1)->set_group_size(0); }},
       {"groups of 1025", [](auto &code) { code.mutable_shaders(1)->set_group_size(1025); }},
-      {"for 0 items", [](auto &code) { code.mutable_shaders(1)->set_items_per_group(0); }},
+      {"in steps of 1025", [](auto &code) { code.mutable_shaders(1)->set_group_step(1025); }},
       {"code for vulkan", [](auto &code) { code.mutable_shaders(1)->clear_items(); }},
       {"code for vulkan", [](auto &code) { *code.mutable_shaders(3)->mutable_items() = postfix("b", {"a", "b"}); }},
       {"no code in section", [](auto &code) { code.set_section("weights"); }},

@@ -108,8 +108,10 @@ std::vector<ArtifactSection> VulkanProgram::sections() {
   std::string bytes;
   for (size_t i = 0; i < modules.size() && i < static_cast<size_t>(code().shaders_size()); ++i) {
     program::Shader *shader = code().mutable_shaders(static_cast<int>(i));
-    shader->set_offset(bytes.size());
-    shader->set_bytes(modules[i].size() * sizeof(uint32_t));
+    program::Shader::Variant *variant =
+        shader->variants_size() == 0 ? shader->add_variants() : shader->mutable_variants(0);
+    variant->set_offset(bytes.size());
+    variant->set_bytes(modules[i].size() * sizeof(uint32_t));
     bytes.append(reinterpret_cast<const char *>(modules[i].data()), modules[i].size() * sizeof(uint32_t));
   }
   return {ArtifactSection::fromBytes("manifest", SectionKind::Manifest, manifest.SerializeAsString()),
