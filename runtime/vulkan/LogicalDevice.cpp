@@ -23,11 +23,21 @@ std::vector<VkMemoryPropertyFlags> wantedProperties(MemoryUse use) {
   case MemoryUse::Kernels:
     return {VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
   case MemoryUse::Shared:
+    return {visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
+  case MemoryUse::Host:
     return {visible | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, visible};
   case MemoryUse::Tables:
     return {visible | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, visible};
   }
   return {};
+}
+
+/// Whether the host should work in a copy of the memory that kernels use: where none is near to both.
+bool needsMirror(const VkPhysicalDeviceMemoryProperties &types) {
+  const VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+                                     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+  return std::none_of(types.memoryTypes, types.memoryTypes + types.memoryTypeCount,
+                      [&](const VkMemoryType &type) { return (type.propertyFlags & both) == both; });
 }
 
 /// What commands before it copied is visible to the host, once they have been waited for.
@@ -49,7 +59,19 @@ VulkanMemory::VulkanMemory(const LogicalDevice &device, VkBuffer buffer, VkDevic
     : DeviceMemory(address, host, bytes), device_(device), buffer_(buffer), memory_(memory), base_(base),
       serial_(serial) {}
 
+/// Takes the first one over, whose buffer it becomes.
+VulkanMemory::VulkanMemory(std::unique_ptr<VulkanMemory> kernels, std::unique_ptr<VulkanMemory> mirror)
+    : DeviceMemory(kernels->address(), mirror->host(), kernels->size()), device_(kernels->device_),
+      buffer_(std::exchange(kernels->buffer_, VK_NULL_HANDLE)),
+      memory_(std::exchange(kernels->memory_, VK_NULL_HANDLE)), base_(kernels->base_), serial_(kernels->serial_),
+      mirror_(std::move(mirror)) {}
+
 VulkanMemory::~VulkanMemory() {
+  if (mirror_) {
+    std::lock_guard<std::mutex> lock(device_.mirrorMutex_);
+    device_.mirrored_.erase(address());
+    ++device_.mirrorChanges_;
+  }
   device_.api().DestroyBuffer(device_.handle(), buffer_, nullptr);
   device_.api().FreeMemory(device_.handle(), memory_, nullptr);
 }
@@ -179,6 +201,8 @@ Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::unique_ptr<Ins
   const InstanceApi &api = device->instance_->api();
   FeatureChain chain(physical.info.apiVersion);
   for (const std::string &feature : features) {
+    if (feature == subgroupArithmetic)
+      continue; // is there or not
     VkBool32 *field = chain.find(feature);
     if (!field)
       return Status(Code::Internal, "feature '" + feature + "' is not known");
@@ -240,7 +264,28 @@ Result<std::unique_ptr<VulkanMemory>> LogicalDevice::allocateUncleared(uint64_t 
   return memory;
 }
 
+Result<std::unique_ptr<VulkanMemory>> LogicalDevice::allocateMirrored(uint64_t bytes) const {
+  TRANSEPT_ASSIGN(std::unique_ptr<VulkanMemory> kernels, allocate(bytes, MemoryUse::Kernels));
+  TRANSEPT_ASSIGN(std::unique_ptr<VulkanMemory> mirror, allocate(bytes, MemoryUse::Host));
+  std::unique_ptr<VulkanMemory> both(new VulkanMemory(std::move(kernels), std::move(mirror)));
+  std::lock_guard<std::mutex> lock(mirrorMutex_);
+  mirrored_[both->address()] = both.get();
+  ++mirrorChanges_;
+  return both;
+}
+
+const VulkanMemory *LogicalDevice::mirroredAt(uint64_t address) const {
+  std::lock_guard<std::mutex> lock(mirrorMutex_);
+  auto after = mirrored_.upper_bound(address);
+  if (after == mirrored_.begin())
+    return nullptr;
+  const VulkanMemory *memory = std::prev(after)->second;
+  return address - memory->address() < std::max<uint64_t>(memory->size(), 1) ? memory : nullptr;
+}
+
 Result<std::unique_ptr<VulkanMemory>> LogicalDevice::allocate(uint64_t bytes, MemoryUse use) const {
+  if (use == MemoryUse::Shared && needsMirror(physical_.memory))
+    return allocateMirrored(bytes);
   TRANSEPT_ASSIGN(std::unique_ptr<VulkanMemory> memory, allocateUncleared(bytes, use));
   if (memory->host())
     std::memset(memory->host() - memory->base(), 0, alignUp(bytes, TRANSEPT_BUFFER_ALIGNMENT) + extraBytes);
@@ -269,7 +314,7 @@ Status LogicalDevice::upload(VulkanMemory &memory, uint64_t offset, const uint8_
     return {};
   }
   TRANSEPT_ASSIGN(std::unique_ptr<VulkanMemory> staging,
-                  allocateUncleared(std::min(bytes, stagingBytes), MemoryUse::Shared));
+                  allocateUncleared(std::min(bytes, stagingBytes), MemoryUse::Host));
   for (uint64_t done = 0; done < bytes;) {
     uint64_t part = std::min(bytes - done, stagingBytes);
     std::memcpy(staging->host(), data + done, part);
@@ -289,7 +334,7 @@ Status LogicalDevice::download(const VulkanMemory &memory, uint64_t offset, void
     return {};
   }
   if (!staging || staging->size() < std::min(bytes, stagingBytes)) {
-    TRANSEPT_ASSIGN(staging, allocateUncleared(std::min(bytes, stagingBytes), MemoryUse::Shared));
+    TRANSEPT_ASSIGN(staging, allocateUncleared(std::min(bytes, stagingBytes), MemoryUse::Host));
   }
   for (uint64_t done = 0; done < bytes;) {
     uint64_t part = std::min(bytes - done, stagingBytes);

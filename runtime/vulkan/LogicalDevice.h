@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,14 +17,18 @@ namespace transept::vulkan {
 
 class LogicalDevice;
 
-/// Tables are written once by the host and read by every kernel.
-enum class MemoryUse { Kernels, Shared, Tables };
+/// Kernels alone use the first kind, kernels and the host shared memory. The host copies from and to its own. Tables
+/// are written once by the host and read by every kernel.
+enum class MemoryUse { Kernels, Shared, Host, Tables };
 
-/// Memory with one buffer over it.
+/// Memory with one buffer over it. Where kernels would reach what the host sees through a bus only, shared memory is
+/// two: kernels work in the one, the host in its mirror, and every run begins and ends with copies.
 class VulkanMemory final : public DeviceMemory {
 public:
   ~VulkanMemory() override;
 
+  /// What the host sees instead of this memory; null where it sees it, or nothing.
+  const VulkanMemory *mirror() const { return mirror_.get(); }
   VkBuffer buffer() const { return buffer_; }
   /// Where address() is in the buffer.
   uint64_t base() const { return base_; }
@@ -35,11 +40,13 @@ private:
   friend struct RawMemory;
   VulkanMemory(const LogicalDevice &device, VkBuffer buffer, VkDeviceMemory memory, uint64_t base, uint64_t serial,
                uint64_t address, uint8_t *host, uint64_t bytes);
+  VulkanMemory(std::unique_ptr<VulkanMemory> kernels, std::unique_ptr<VulkanMemory> mirror);
 
   const LogicalDevice &device_;
   VkBuffer buffer_;
   VkDeviceMemory memory_;
   uint64_t base_, serial_;
+  std::unique_ptr<VulkanMemory> mirror_;
 };
 
 /// Command buffers of one thread at a time, and a fence to wait with.
@@ -99,6 +106,11 @@ public:
   /// Submits and waits.
   Status run(VkCommandBuffer commands, VkFence fence) const;
 
+  /// The memory with a mirror that holds an address; null where there is none.
+  const VulkanMemory *mirroredAt(uint64_t address) const;
+  /// Another number whenever memory with a mirror comes or goes; 0: there never was any.
+  uint64_t mirrorChanges() const { return mirrorChanges_; }
+
   /// Fails where the validation layer has said something.
   Status validation() const { return instance_->validation(); }
 
@@ -108,6 +120,7 @@ private:
       : instance_(std::move(instance)), physical_(device) {}
   Status runOnce(const std::function<void(VkCommandBuffer)> &record) const;
   Result<std::unique_ptr<VulkanMemory>> allocateUncleared(uint64_t bytes, MemoryUse use) const;
+  Result<std::unique_ptr<VulkanMemory>> allocateMirrored(uint64_t bytes) const;
 
   std::unique_ptr<Instance> instance_;
   PhysicalDevice physical_;
@@ -116,8 +129,10 @@ private:
   VkQueue queue_ = VK_NULL_HANDLE;
   mutable std::mutex queueMutex_;
   mutable std::atomic<bool> lost_{false};
-  mutable std::atomic<uint64_t> serial_{0};
-  mutable std::mutex onceMutex_; // for commands that run once
+  mutable std::atomic<uint64_t> serial_{0}, mirrorChanges_{0};
+  mutable std::mutex mirrorMutex_;
+  mutable std::map<uint64_t, const VulkanMemory *> mirrored_; // by address
+  mutable std::mutex onceMutex_;                              // for commands that run once
   std::unique_ptr<CommandPool> once_;
 };
 
