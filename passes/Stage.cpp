@@ -209,6 +209,7 @@ private:
     text("step", stepName);
     text("score", whole.explicitCaches ? "" : scoreName);
     text("prefill", derivation.prefill ? prefillName : "");
+    text("advance", derivation.advance ? advanceName : "");
     text("step_alignments", derivation.alignments ? alignmentsName : "");
     text("strategy", derivation.cached ? "cached" : "recompute");
     number("layers", derivation.layers);

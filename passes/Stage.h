@@ -23,9 +23,10 @@ constexpr StringLiteral generationAttrName = "transept.generation";
 constexpr StringLiteral stagingNotesAttrName = "transept.staging";
 
 /// Entries of a generation program. `step_alignments` is the step that returns cross-attention weights too; `prefill`
-/// computes the caches of a prompt, all positions at once.
+/// computes the caches of a prompt, all positions at once; `advance` continues every row by its best token after a
+/// step.
 constexpr StringLiteral encodeName = "encode", stepName = "step", alignmentsName = "step_alignments",
-                        prefillName = "prefill", scoreName = "score";
+                        prefillName = "prefill", scoreName = "score", advanceName = "advance";
 
 /// Stages an export; leaves a plain graph (a module without encoder-decoder roles) as it is.
 std::unique_ptr<Pass> createStagePass();
@@ -77,6 +78,7 @@ FailureOr<WholeModel> composeExplicitModel(ModuleOp module);
 struct Derivation {
   bool cached = false;
   bool prefill = false;              ///< @prefill was made
+  bool advance = false;              ///< @advance was made
   unsigned alignments = 0;           ///< layers whose weights @step_alignments returns; 0: there is none
   std::string reason;                ///< if not cached: which node broke the proof, and how
   int64_t layers = 0;                ///< self caches

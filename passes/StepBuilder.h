@@ -97,6 +97,8 @@ private:
   void returnWeights(func::FuncOp step);
   /// @prefill: the caches of a prompt. Leaves no trace where it cannot be made.
   void buildPrefill();
+  /// @advance: of each row the best candidate of the search head becomes its token, at the next position.
+  void buildAdvance();
   void buildEncode();
   void buildRecompute(StringRef name, bool withWeights);
 

@@ -65,6 +65,12 @@ public:
   virtual ~Replay() = default;
 };
 
+/// Bytes that are copied to the host in the middle of a run.
+struct KeptRange {
+  DevicePlace from;
+  uint64_t bytes = 0;
+};
+
 /// Runs plans of one session. One thread at a time.
 class Executor {
 public:
@@ -79,6 +85,17 @@ public:
   /// wrote to shared memory before is seen by them, what they wrote there is seen by the host afterwards. Returns
   /// Code::Cancelled where `cancelled` stopped it.
   virtual Status run(Plan &plan, const std::atomic<bool> &cancelled) = 0;
+
+  /// Whether runInTurn() does what it says.
+  virtual bool runsInTurn() const { return false; }
+  /// Runs both plans, of one segment each and bound, `count` times one after the other without waiting between. After
+  /// each run of the first one, `kept` is appended to `log`. The second one's last run is left out. Memory that both
+  /// bring to the host is not fetched.
+  virtual Status runInTurn(Plan &first, Plan &second, int32_t count, Span<const KeptRange> kept, uint8_t *log,
+                           const std::atomic<bool> &cancelled) {
+    (void)first, (void)second, (void)count, (void)kept, (void)log, (void)cancelled;
+    return {Code::Internal, "this device does not run plans in turn"};
+  }
 
   /// Copies memory of the device to the host.
   virtual Status read(const DevicePlace &from, void *to, uint64_t bytes) = 0;

@@ -140,6 +140,40 @@ MemoryUse Session::memory() const {
   return use;
 }
 
+bool Session::runsInTurn() const { return state_->executor->runsInTurn(); }
+
+Status Session::runInTurn(std::string_view first, std::string_view second, int32_t count, Span<const KeptState> kept,
+                          uint8_t *log) {
+  Occupied occupied(state_->busy);
+  if (!occupied)
+    return Occupied::busy();
+  Plan *plans[2];
+  for (size_t i = 0; i < 2; ++i) {
+    int index = model().findEntry(i == 0 ? first : second);
+    if (index < 0)
+      return {Code::Internal, "there is no entry to run in turn"};
+    TRANSEPT_ASSIGN(plans[i], state_->prepare(index, {}));
+    if (plans[i]->segments() != 1 || !plans[i]->inputs().empty())
+      return {Code::Internal, "entry '" + model().manifest().entries(index).name() + "' cannot run in turn"};
+  }
+  std::vector<KeptRange> &ranges = state_->kept;
+  ranges.clear();
+  const auto &states = model().manifest().states();
+  for (const KeptState &wanted : kept)
+    for (int i = 0; i < states.size(); ++i) {
+      const StatePlace &state = state_->layout.places[static_cast<size_t>(i)];
+      if (states[i].name() == wanted.name && wanted.bytes <= state.bytes)
+        ranges.push_back({state.place, wanted.bytes});
+    }
+  if (ranges.size() != kept.size())
+    return {Code::Internal, "a state that is to be kept is not there or too small"};
+  state_->errorWord() = {};
+  state_->outputs.clear();
+  TRANSEPT_TRY(
+      state_->executor->runInTurn(*plans[0], *plans[1], count, {ranges.data(), ranges.size()}, log, cancelled_));
+  return state_->errorWord().id == 0 ? Status() : checkFailure(model().manifest(), state_->errorWord());
+}
+
 Status Session::run(std::string_view entry) {
   static const RunArguments none;
   return run(entry, none);

@@ -104,6 +104,19 @@ public:
   Status run(std::string_view entry, const RunArguments &arguments);
   Status run(std::string_view entry);
 
+  /// Whether runInTurn() may be called: the device can.
+  bool runsInTurn() const;
+  /// Runs two entries without inputs, `count` times one after the other (the second one's last run is left out). After
+  /// each run of the first one, the first `bytes` of each state in `kept` are appended to `log`. Neither may need
+  /// more than the generation symbols nor decide anything while it runs. Fails like run(); then what is in states and
+  /// `log` is undefined.
+  struct KeptState {
+    std::string_view name;
+    uint64_t bytes = 0;
+  };
+  Status runInTurn(std::string_view first, std::string_view second, int32_t count, Span<const KeptState> kept,
+                   uint8_t *log);
+
   /// Outputs of the last run that succeeded, in the model's order. Valid until the next run or resize().
   Span<const TensorView> outputs() const;
   /// One of them; data is null where there is none of that name.

@@ -55,6 +55,7 @@ struct Session::State {
   std::unique_ptr<DeviceMemory> error;
 
   std::vector<TensorView> outputs;
+  std::vector<KeptRange> kept; // of a run in turn; memory is kept between runs
 
 private:
   using Plans = std::vector<std::vector<std::unique_ptr<Plan>>>;

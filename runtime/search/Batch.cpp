@@ -1,6 +1,7 @@
 #include "runtime/search/Batch.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace transept::search {
 
@@ -29,6 +30,7 @@ int64_t Batch::width() const {
 
 Status Batch::step() {
   StepWants wants;
+  wants.ahead = std::numeric_limits<int32_t>::max();
   rows_.clear();
   for (BatchMember *member : members_) {
     RequestSearch &search = *member->search;
@@ -37,6 +39,7 @@ Status Batch::step() {
     search.prepare();
     wants.weights = wants.weights || search.wantsWeights();
     wants.logits = wants.logits || search.wantsLogits();
+    wants.ahead = std::min(wants.ahead, search.ahead());
     const int32_t previous = member->first;
     member->first = static_cast<int32_t>(rows_.size());
     for (int32_t row = 0; row < search.rows(); ++row) {

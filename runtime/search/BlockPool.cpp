@@ -56,6 +56,12 @@ int32_t BlockPool::place(int32_t preferred, int64_t place) {
   return -1;
 }
 
+void BlockPool::shorten(int64_t row, int64_t length) {
+  int64_t &positions = lengths_[current_][row];
+  for (; positions > length; --positions)
+    change(tables_[current_][row * capacity_ + positions - 1], (positions - 1) % blockPositions, -1);
+}
+
 Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
   const std::vector<int32_t> &from = tables_[current_];
   const std::vector<int64_t> &lengths = lengths_[current_];

@@ -34,6 +34,9 @@ public:
   /// as parent are forgotten. `table` (row-major [rows][capacity]) is brought up to date for the rows of `moves`.
   Status advance(Span<const Move> moves, int32_t *table);
 
+  /// Every row forgets its positions from `length` on.
+  void shorten(int64_t row, int64_t length);
+
   /// Blocks with a place in use.
   int64_t used() const { return used_; }
   /// Rows referring to a place.

@@ -20,7 +20,8 @@ bool isRequestKey(const std::string &key) {
 Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const Tokenizer> tokenizer,
                      GeneratorOptions options, EncoderInputs inputs)
     : model_(model), tokenizer_(std::move(tokenizer)), options_(std::move(options)), inputs_(std::move(inputs)),
-      stepper_(std::move(model), options_.threads), scheduler_(inputs_, stepper_, options_.batch, options_.cancelled) {}
+      stepper_(std::move(model), options_.threads, options_.ahead),
+      scheduler_(inputs_, stepper_, options_.batch, options_.cancelled) {}
 
 Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model,
                                                      std::shared_ptr<const Tokenizer> tokenizer,

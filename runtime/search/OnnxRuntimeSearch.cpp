@@ -20,8 +20,8 @@ Status OnnxRuntimeSearch::select(const StepResult *results) {
       finish(candidates_[i], normalised(candidates_[i].score, before), Finish::Eos);
   }
 
-  // The operator asks whether the best candidate of all sentences could still improve; a sentence alone is the rule here,
-  // so that an answer does not depend on its batch.
+  // The operator asks whether the best candidate of all sentences could still improve; a sentence alone is the rule
+  // here, so that an answer does not depend on its batch.
   done_ = chosen_.empty();
   if (!done_ && finished_.size() == beams)
     done_ = settings_.earlyStopping == EarlyStopping::Yes ||

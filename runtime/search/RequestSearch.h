@@ -66,6 +66,8 @@ public:
 
   /// Whether the next step chooses tokens whose alignment is wanted.
   bool wantsWeights() const { return log_.wanted() && length_ >= prompt_; }
+  /// As StepWants::ahead, after prepare().
+  virtual int32_t ahead() const { return 0; }
   bool wantsLogits() const { return settings_.doSample || settings_.renormalizeLogits; }
   /// Keeps the attention of all rows in the step that advance() is about to be told of; `first` is the row of the
   /// stepper that row 0 is. Positions of the source from `source` on are padding.

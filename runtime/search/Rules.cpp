@@ -103,6 +103,36 @@ void Rules::collect(Span<const int64_t> h, SpecialSet &set) {
   }
 }
 
+int64_t Rules::steadyFor(int64_t length, const SpecialSet &set) const {
+  const Settings &s = settings_;
+  const bool dependsOnTokens =
+      s.repetitionPenalty != 1.0 || s.noRepeatNgramSize > 0 || s.encoderNoRepeatNgramSize > 0 ||
+      std::any_of(s.badWordsIds.begin(), s.badWordsIds.end(), [](const auto &word) { return word.size() > 1; });
+  const bool excludesAll = std::all_of(set.actions.begin(), set.actions.end(),
+                                       [](uint8_t actions) { return (actions & (Ban | Suppress)) != 0; });
+  if (set.forced || dependsOnTokens || !excludesAll)
+    return 0;
+  // Lengths at which something begins or ends.
+  int64_t last = std::numeric_limits<int64_t>::max();
+  auto changesAt = [&](int64_t at) {
+    if (at > length)
+      last = std::min(last, at - 1);
+  };
+  for (const ForcedToken &forced : s.forcedDecoderIds)
+    changesAt(forced.position);
+  if (!s.forcedEosTokenId.empty())
+    changesAt(limit_ - 1);
+  if (!s.eosTokenId.empty())
+    changesAt(minLength_);
+  if (!s.beginSuppressTokens.empty()) {
+    changesAt(beginIndex_);
+    changesAt(beginIndex_ + 1);
+  }
+  if (s.forcedBosTokenId)
+    changesAt(1);
+  return last - length;
+}
+
 void Rules::apply(const SpecialSet &set, double *scores) const {
   double penalty = settings_.repetitionPenalty;
   for (size_t i = 0; i < set.tokens.size(); ++i) {

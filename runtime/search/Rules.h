@@ -41,6 +41,10 @@ public:
   /// -infinity means excluded.
   void apply(const SpecialSet &set, double *scores) const;
 
+  /// For how many hypotheses longer than `length`, one token each, collect() gives `set` again, whatever the tokens
+  /// are, and apply() excludes all of it.
+  int64_t steadyFor(int64_t length, const SpecialSet &set) const;
+
   bool isEos(int64_t token) const;
 
 private:

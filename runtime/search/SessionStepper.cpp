@@ -16,8 +16,8 @@ int64_t poolBlocks(int64_t rows, int64_t capacity) { return BlockPool::blocksFor
 
 } // namespace
 
-SessionStepper::SessionStepper(std::shared_ptr<const Model> model, int threads)
-    : model_(std::move(model)), threads_(threads), slots_(SourceSlots::create(model_->manifest())) {
+SessionStepper::SessionStepper(std::shared_ptr<const Model> model, int threads, int32_t ahead)
+    : model_(std::move(model)), threads_(threads), slots_(SourceSlots::create(model_->manifest())), mostAhead_(ahead) {
   for (const program::Entry &entry : model_->manifest().entries())
     if (entry.name() == generation().step_alignments() && !entry.name().empty())
       layers_ = std::count_if(entry.buffers().begin(), entry.buffers().end(),
@@ -90,12 +90,13 @@ Status SessionStepper::prepare(const Demand &demand) {
   have_.positions = next.positions; // of the same capacity
   if (block_)
     pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
+  ahead_ = {};
   if (incremental())
     makeIdle(0, have_.rows);
   return Status::success();
 }
 
-void SessionStepper::makeIdle(int64_t begin, int64_t end) {
+void SessionStepper::makeIdle(int64_t begin, int64_t end, int64_t positions) {
   for (int64_t row = begin; row < end; ++row) {
     token_[row] = 0;
     if (position_)
@@ -105,7 +106,7 @@ void SessionStepper::makeIdle(int64_t begin, int64_t end) {
     if (parent_)
       parent_[row] = -1;
     if (block_)
-      block_[row * capacity_] = static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1);
+      std::fill_n(block_ + row * capacity_, positions, static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1));
     std::fill_n(special_ + row * have_.specials, have_.specials, -1);
   }
 }
@@ -149,6 +150,21 @@ Status SessionStepper::bind() {
   head_.emplace(have_.rows, headBlocks_, have_.topk);
   moves_.reserve(have_.rows);
   results_.resize(have_.rows);
+  kept_.clear();
+  log_.clear();
+  recordBytes_ = 0;
+  if (mostAhead_ < 2 || generation().advance().empty() || !block_ || !position_ || !session_->runsInTurn())
+    return Status::success();
+  kept_ = {{"step.token", have_.rows * sizeof(int64_t)},
+           {"search.max", heads * sizeof(float)},
+           {"search.sum", heads * sizeof(float)},
+           {"search.value", heads * have_.topk * sizeof(float)},
+           {"search.token", heads * have_.topk * sizeof(int32_t)},
+           {"search.special", have_.rows * have_.specials * sizeof(float)}};
+  for (const Session::KeptState &state : kept_)
+    recordBytes_ += state.bytes;
+  log_.resize(recordBytes_ * static_cast<uint64_t>(mostAhead_));
+  ahead_.rows.reserve(have_.rows);
   return Status::success();
 }
 
@@ -219,29 +235,105 @@ Status SessionStepper::prefill(Span<const StepRow> rows) {
   return Status::success();
 }
 
-Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
-  if (wants.weights && !layers_)
-    return {Code::InvalidInput, "the artifact reports no attention over the source"};
-  const std::string &entry = wants.weights ? generation().step_alignments() : generation().step();
-  if (static_cast<int64_t>(rows.size()) > have_.rows)
-    return {Code::Internal, "more rows than the session was set up for"};
-  if (live_)
-    *live_ = static_cast<int32_t>(rows.size());
-  if (incremental() && static_cast<int64_t>(rows.size()) < written_)
-    makeIdle(static_cast<int64_t>(rows.size()), written_);
-  written_ = static_cast<int64_t>(rows.size());
-  moves_.clear();
-  bool prompts = false;
+//===-- Steps ahead -----------------------------------------------------------------------------------------------===//
+
+bool SessionStepper::takeAhead(Span<const StepRow> rows, StepWants wants) {
+  if (ahead_.taken >= ahead_.steps || wants.weights || wants.logits)
+    return false;
+  const uint8_t *record = log_.data() + recordBytes_ * static_cast<uint64_t>(ahead_.taken);
+  const auto *tokens = reinterpret_cast<const int64_t *>(record);
+  int32_t last = -1; // rows may leave, but neither trade places nor multiply
   for (const StepRow &row : rows) {
-    moves_.push_back({row.parent, static_cast<int64_t>(row.tokens.size()) - 1});
-    prompts = prompts || (row.parent < 0 && row.tokens.size() > 1);
+    if (row.parent < 0)
+      return false;
+    int32_t from = ahead_.rows[row.parent];
+    auto position = static_cast<int64_t>(row.tokens.size()) - 1;
+    const int32_t *specials = ahead_.specials.data() + from * have_.specials;
+    auto count = static_cast<int64_t>(row.specials.size());
+    if (from <= last || position != ahead_.positions[from] + ahead_.taken || row.tokens[position] != tokens[from] ||
+        !std::equal(row.specials.begin(), row.specials.end(), specials) ||
+        (count < have_.specials && specials[count] >= 0))
+      return false;
+    last = from;
   }
-  if (incremental() && prompts && !promptAtOnce())
-    return {Code::Internal, "a row begins with several tokens"};
-  if (incremental() && block_)
+  for (size_t row = 0; row < rows.size(); ++row) { // a row comes from itself or from a later one
+    ahead_.rows[row] = ahead_.rows[rows[row].parent];
+    joinResult(static_cast<int32_t>(row), ahead_.rows[row], record + kept_[0].bytes);
+  }
+  ahead_.rows.resize(rows.size());
+  ++ahead_.taken;
+  return true;
+}
+
+void SessionStepper::dropAhead() {
+  for (size_t row = 0; row < ahead_.positions.size(); ++row)
+    pool_->shorten(static_cast<int64_t>(row), ahead_.positions[row] + ahead_.taken);
+  ahead_.taken = ahead_.steps = 0;
+  ahead_.rows.clear();
+  ahead_.positions.clear();
+}
+
+int32_t SessionStepper::stepsAtOnce(Span<const StepRow> rows, StepWants wants) const {
+  if (kept_.empty() || wants.weights || wants.logits || wants.ahead < 1)
+    return 1;
+  int64_t most = std::min<int64_t>(mostAhead_ - 1, wants.ahead), limit = capacity_;
+  if (generation().position_limit() > 0)
+    limit = std::min(limit, generation().position_limit());
+  for (const StepRow &row : rows)
+    most = std::min(most, limit - static_cast<int64_t>(row.tokens.size()));
+  return static_cast<int32_t>(std::max<int64_t>(most, 0)) + 1;
+}
+
+Status SessionStepper::runAhead(Span<const StepRow> rows, int32_t steps) {
+  ahead_.positions.clear();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    ahead_.rows.push_back(static_cast<int32_t>(row));
+    ahead_.positions.push_back(position_[row]);
+  }
+  ahead_.specials.assign(special_, special_ + rows.size() * static_cast<size_t>(have_.specials));
+  for (int32_t step = 1; step < steps; ++step) { // room for what follows
+    for (size_t row = 0; row < rows.size(); ++row)
+      moves_[row] = {static_cast<int32_t>(row), ahead_.positions[row] + step};
     TRANSEPT_TRY(pool_->advance(moves_, block_));
-  if (incremental() && prompts)
-    TRANSEPT_TRY(prefill(rows));
+  }
+  const auto live = static_cast<int64_t>(rows.size());
+  makeIdle(live, have_.rows, steps);
+  written_ = have_.rows; // rows that are not in use are continued, too
+  Status status = session_->runInTurn(generation().step(), generation().advance(), steps, {kept_.data(), kept_.size()},
+                                      log_.data());
+  if (status.ok()) {
+    ahead_.taken = 1;
+    ahead_.steps = steps;
+    for (size_t row = 0; row < rows.size(); ++row)
+      joinResult(static_cast<int32_t>(row), static_cast<int32_t>(row), log_.data() + kept_[0].bytes);
+    return status;
+  }
+  // What nobody asked for may have failed. The first step alone says.
+  ahead_.taken = 1;
+  dropAhead();
+  if (status.code() != Code::InvalidInput)
+    return status;
+  makeIdle(live, have_.rows);
+  TRANSEPT_TRY(writeRows(rows));
+  return session_->run(generation().step());
+}
+
+void SessionStepper::joinResult(int32_t row, int32_t from, const uint8_t *results) {
+  const int64_t heads = have_.rows * headBlocks_;
+  const auto *maxima = reinterpret_cast<const float *>(results), *sums = maxima + heads, *values = sums + heads;
+  const auto *tokens = reinterpret_cast<const int32_t *>(values + heads * have_.topk);
+  const auto *specials = reinterpret_cast<const float *>(tokens + heads * have_.topk);
+  HeadRow head{maxima + from * headBlocks_, sums + from * headBlocks_, values + from * headBlocks_ * have_.topk,
+               tokens + from * headBlocks_ * have_.topk};
+  StepResult &result = results_[row];
+  result = head_->join(row, head);
+  result.specials = specials + from * have_.specials;
+  result.logits = nullptr;
+}
+
+//===-- A step ----------------------------------------------------------------------------------------------------===//
+
+Status SessionStepper::writeRows(Span<const StepRow> rows) {
   for (size_t row = 0; row < rows.size(); ++row) {
     const StepRow &from = rows[row];
     int64_t position = static_cast<int64_t>(from.tokens.size()) - 1;
@@ -265,7 +357,43 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
       std::copy(from.tokens.begin(), from.tokens.end(), prefix_ + row * length);
     }
   }
-  if (incremental()) {
+  return Status::success();
+}
+
+Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
+  if (wants.weights && !layers_)
+    return {Code::InvalidInput, "the artifact reports no attention over the source"};
+  const std::string &entry = wants.weights ? generation().step_alignments() : generation().step();
+  if (static_cast<int64_t>(rows.size()) > have_.rows)
+    return {Code::Internal, "more rows than the session was set up for"};
+  if (takeAhead(rows, wants))
+    return Status::success();
+  if (live_)
+    *live_ = static_cast<int32_t>(rows.size());
+  if (incremental() && static_cast<int64_t>(rows.size()) < written_)
+    makeIdle(static_cast<int64_t>(rows.size()), written_);
+  written_ = static_cast<int64_t>(rows.size());
+  moves_.clear();
+  bool prompts = false;
+  for (const StepRow &row : rows) {
+    // Rows that were taken from the log kept their places in the cache.
+    int32_t parent = row.parent >= 0 && !ahead_.rows.empty() ? ahead_.rows[row.parent] : row.parent;
+    moves_.push_back({parent, static_cast<int64_t>(row.tokens.size()) - 1});
+    prompts = prompts || (row.parent < 0 && row.tokens.size() > 1);
+  }
+  dropAhead();
+  if (incremental() && prompts && !promptAtOnce())
+    return {Code::Internal, "a row begins with several tokens"};
+  if (incremental() && block_)
+    TRANSEPT_TRY(pool_->advance(moves_, block_));
+  if (incremental() && prompts)
+    TRANSEPT_TRY(prefill(rows));
+  TRANSEPT_TRY(writeRows(rows));
+  if (int32_t steps = stepsAtOnce(rows, wants); steps > 1) {
+    TRANSEPT_TRY(runAhead(rows, steps));
+    if (ahead_.steps > 0)
+      return Status::success();
+  } else if (incremental()) {
     TRANSEPT_TRY(session_->run(entry));
   } else {
     // The session may hold more rows. Where rows can change each other, those that are not in use must not be there.

@@ -26,8 +26,8 @@ struct Demand {
 
 class SessionStepper final : public Stepper {
 public:
-  /// `threads` as in SessionOptions.
-  SessionStepper(std::shared_ptr<const Model> model, int threads);
+  /// `threads` as in SessionOptions. Where the device can, up to `ahead` steps are computed at once.
+  SessionStepper(std::shared_ptr<const Model> model, int threads, int32_t ahead = 1);
 
   /// Sets the session up for a batch, forgetting all rows. Keeps it as it is where it is large enough.
   Status prepare(const Demand &demand);
@@ -64,11 +64,22 @@ private:
   Status bind();
   /// Computes the caches of what new rows begin with, all but their last token. The block table is complete.
   Status prefill(Span<const StepRow> rows);
+  /// Whether the rows are those that a run ahead has computed; their results, then.
+  bool takeAhead(Span<const StepRow> rows, StepWants wants);
+  /// Forgets what was computed ahead and not taken.
+  void dropAhead();
+  /// How many steps to compute at once, this one counted.
+  int32_t stepsAtOnce(Span<const StepRow> rows, StepWants wants) const;
+  Status runAhead(Span<const StepRow> rows, int32_t steps);
+  /// Tokens, positions, sources, parents and special sets of the rows.
+  Status writeRows(Span<const StepRow> rows);
+  /// From the results in memory: of the session, or of a step of the log.
+  void joinResult(int32_t row, int32_t from, const uint8_t *results);
   /// Those of the first rows; null where the model keeps none.
   Result<const float *> readLogits(size_t rows);
   /// Rows that are skipped, or computed in vain by an artifact that does not skip rows, must do no harm: they compute
-  /// position 0 of some token in a block that no live row uses.
-  void makeIdle(int64_t begin, int64_t end);
+  /// some token at position 0, or at the first `positions` in turn, in a block that no live row uses.
+  void makeIdle(int64_t begin, int64_t end, int64_t positions = 1);
 
   std::shared_ptr<const Model> model_;
   int threads_;
@@ -90,6 +101,19 @@ private:
   std::optional<HeadResults> head_;
   std::vector<BlockPool::Move> moves_;
   std::vector<StepResult> results_;
+  // Steps that were computed before anybody asked for them. Each has a record in log_: the tokens it was fed, and the
+  // head's results; see kept_.
+  struct Ahead {
+    int32_t taken = 0, steps = 0;   // of the steps of the log
+    std::vector<int32_t> rows;      // by row of the last step taken: its row in the log
+    std::vector<int64_t> positions; // by row of the log: of the first step
+    std::vector<int32_t> specials;  // [rows of the log][specials]
+  };
+  Ahead ahead_;
+  const int32_t mostAhead_;
+  std::vector<Session::KeptState> kept_;
+  uint64_t recordBytes_ = 0;
+  std::vector<uint8_t> log_;
   int64_t layers_ = 0;                // whose attention the model reports
   std::vector<int64_t> promptTokens_; // [rows][positions] of a prefill
   std::vector<int32_t> savedBlocks_;  // the same shape: the block table while others must not be written

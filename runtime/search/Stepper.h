@@ -38,6 +38,9 @@ struct AttentionWeights {
 struct StepWants {
   bool weights = false; // of attention over the source
   bool logits = false;  // StepResult::logits, which may be null otherwise
+  /// So many steps are likely to follow in which each row continues itself by its best token outside the special set,
+  /// with the same special set. They may be computed now; whether they are taken is decided step by step.
+  int32_t ahead = 0;
 };
 
 class Stepper {

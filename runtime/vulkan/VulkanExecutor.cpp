@@ -1,10 +1,12 @@
 #include "runtime/vulkan/VulkanExecutor.h"
 
+#include "runtime/ArtifactFormat.h"
 #include "runtime/Plan.h"
 #include "runtime/vulkan/Clock.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace transept::vulkan {
 
@@ -27,7 +29,6 @@ const VulkanMemory &vulkanMemory(const DevicePlace &place) { return static_cast<
 
 /// Everything of a plan's segment that a recording contains: equal words, equal commands.
 void describe(const Plan &plan, std::vector<uint64_t> &words) {
-  words.clear();
   for (const PlannedDispatch &dispatch : plan.dispatches()) {
     words.insert(words.end(), {dispatch.kernel, dispatch.barrier, static_cast<uint64_t>(dispatch.items),
                                reinterpret_cast<uint64_t>(dispatch.call.error)});
@@ -36,6 +37,9 @@ void describe(const Plan &plan, std::vector<uint64_t> &words) {
     for (uint32_t i = 0; i < dispatch.sizes; ++i)
       words.push_back(static_cast<uint64_t>(dispatch.call.sizes[i]));
   }
+}
+
+void describeFetches(const Plan &plan, std::vector<uint64_t> &words) {
   for (const Fetch &fetch : plan.fetches())
     words.insert(words.end(), {vulkanMemory(fetch.from).serial(), fetch.from.offset, fetch.bytes, fetch.to});
 }
@@ -69,34 +73,113 @@ private:
   CommandPool &pool_;
 };
 
+/// Several rounds of two plans.
+class TurnRecording {
+public:
+  explicit TurnRecording(CommandPool &pool) : pool_(pool) {}
+  ~TurnRecording() {
+    if (commands)
+      pool_.release(commands);
+  }
+
+  std::vector<uint64_t> description;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  std::unique_ptr<VulkanMemory> tables[2];
+  std::unique_ptr<VulkanMemory> log;
+
+private:
+  CommandPool &pool_;
+};
+
 namespace {
 
-/// Writes the tables of a segment and its commands.
+constexpr VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags transfer = VK_PIPELINE_STAGE_TRANSFER_BIT, host = VK_PIPELINE_STAGE_HOST_BIT;
+constexpr VkAccessFlags shaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+
+/// Memory with mirrors that a plan's dispatches and fetches use.
+void collectMirrored(const LogicalDevice &device, const Plan &plan, std::set<const VulkanMemory *> &mirrored) {
+  auto add = [&](const void *address) {
+    if (const VulkanMemory *memory = device.mirroredAt(reinterpret_cast<uint64_t>(address)))
+      mirrored.insert(memory);
+  };
+  if (device.mirrorChanges() == 0)
+    return;
+  for (const PlannedDispatch &dispatch : plan.dispatches()) {
+    add(dispatch.call.error);
+    for (uint32_t i = 0; i < dispatch.buffers; ++i)
+      add(dispatch.call.buffers[i]);
+  }
+  for (const Fetch &fetch : plan.fetches())
+    if (vulkanMemory(fetch.from).mirror())
+      mirrored.insert(&vulkanMemory(fetch.from));
+}
+
+void copyMirrored(const DeviceApi &api, VkCommandBuffer commands, const VulkanMemory &memory, bool toHost) {
+  const VulkanMemory &mirror = *memory.mirror();
+  const uint64_t bytes = alignUp(std::max<uint64_t>(memory.size(), 1), TRANSEPT_BUFFER_ALIGNMENT);
+  VkBufferCopy copy{toHost ? memory.base() : mirror.base(), toHost ? mirror.base() : memory.base(), bytes};
+  api.CmdCopyBuffer(commands, toHost ? memory.buffer() : mirror.buffer(), toHost ? mirror.buffer() : memory.buffer(), 1,
+                    &copy);
+}
+
+/// What an earlier submission or the host wrote is visible, and what the host works in is copied.
+void beginRun(const DeviceApi &api, VkCommandBuffer commands, const std::set<const VulkanMemory *> &mirrored) {
+  memoryBarrier(api, commands, compute | transfer | host,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
+                compute | transfer, shaderAccess | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  for (const VulkanMemory *memory : mirrored)
+    copyMirrored(api, commands, *memory, /*toHost=*/false);
+  if (!mirrored.empty())
+    memoryBarrier(api, commands, transfer, VK_ACCESS_TRANSFER_WRITE_BIT, compute | transfer,
+                  shaderAccess | VK_ACCESS_TRANSFER_READ_BIT);
+}
+
+/// What was written is copied back, and visible to the host.
+void endRun(const DeviceApi &api, VkCommandBuffer commands, const std::set<const VulkanMemory *> &mirrored) {
+  if (!mirrored.empty())
+    memoryBarrier(api, commands, compute | transfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                  transfer, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  for (const VulkanMemory *memory : mirrored)
+    copyMirrored(api, commands, *memory, /*toHost=*/true);
+  memoryBarrier(api, commands, compute | transfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, host,
+                VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
+}
+
+/// Writes the tables of a segment and the commands of its dispatches.
 class Recorder {
 public:
-  Recorder(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, Plan &plan,
-           bool timed)
-      : device_(device), pipelines_(pipelines), code_(code), plan_(plan), timed_(timed) {}
+  Recorder(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, const Plan &plan)
+      : device_(device), pipelines_(pipelines), code_(code), plan_(plan) {}
 
-  Status run(CommandPool &pool, SegmentRecording &recording) {
-    TRANSEPT_TRY(writeTables(recording));
-    TRANSEPT_TRY(split(recording.tables ? recording.tables->address() : 0));
-    if (!plan_.fetches().empty()) {
-      const Fetch &last = plan_.fetches().back();
-      TRANSEPT_ASSIGN(recording.fetched, device_.allocate(last.to + last.bytes, MemoryUse::Shared));
+  Status prepare(std::unique_ptr<VulkanMemory> &tables) {
+    TRANSEPT_TRY(writeTables(tables));
+    return split(tables ? tables->address() : 0);
+  }
+
+  size_t parts() const { return parts_.size(); }
+
+  /// `clock` may be null.
+  void record(VkCommandBuffer commands, Clock *clock) const {
+    const DeviceApi &api = device_.api();
+    VkPipeline bound = VK_NULL_HANDLE;
+    for (const Part &part : parts_) {
+      if (part.barrier)
+        memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shaderAccess);
+      if (bound != part.pipeline)
+        api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, bound = part.pipeline);
+      api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof part.call, &part.call);
+      if (clock)
+        clock->before(commands, part.kernel, part.items);
+      api.CmdDispatch(commands, part.groups, 1, 1);
+      if (clock)
+        clock->after(commands);
     }
-    if (parts_.empty() && !recording.fetched)
-      return {};
-    if (timed_ && !parts_.empty()) {
-      TRANSEPT_ASSIGN(recording.clock, Clock::create(device_, parts_.size()));
-    }
-    TRANSEPT_ASSIGN(recording.commands, pool.record([&](VkCommandBuffer commands) { record(commands, recording); }));
-    return device_.validation();
   }
 
 private:
   /// One after another: the addresses and sizes of each dispatch.
-  Status writeTables(SegmentRecording &recording) {
+  Status writeTables(std::unique_ptr<VulkanMemory> &tables) const {
     std::vector<uint64_t> words;
     for (const PlannedDispatch &dispatch : plan_.dispatches()) {
       for (uint32_t i = 0; i < dispatch.buffers; ++i)
@@ -106,8 +189,8 @@ private:
     }
     if (plan_.dispatches().empty())
       return {};
-    TRANSEPT_ASSIGN(recording.tables, device_.allocate(words.size() * sizeof(uint64_t), MemoryUse::Tables));
-    std::memcpy(recording.tables->host(), words.data(), words.size() * sizeof(uint64_t));
+    TRANSEPT_ASSIGN(tables, device_.allocate(words.size() * sizeof(uint64_t), MemoryUse::Tables));
+    std::memcpy(tables->host(), words.data(), words.size() * sizeof(uint64_t));
     return {};
   }
 
@@ -128,7 +211,9 @@ private:
       if (dispatch.items <= 0)
         continue;
       TRANSEPT_ASSIGN(part.pipeline, pipelines_.get(dispatch.kernel));
-      const int64_t perGroup = shader.items_per_group(), groups = (dispatch.items - 1) / perGroup + 1;
+      const int64_t perGroup =
+          shader.items_per_group() != 0 ? shader.items_per_group() : pipelines_.groupSize(dispatch.kernel);
+      const int64_t groups = (dispatch.items - 1) / perGroup + 1;
       if ((groups - 1) / mostGroups >= partLimit)
         return {Code::LimitExceeded, "a kernel would need " + std::to_string(groups) + " workgroups, device '" +
                                          printable(device_.physical().info.name) + "' takes " +
@@ -144,51 +229,20 @@ private:
     return {};
   }
 
-  void record(VkCommandBuffer commands, const SegmentRecording &recording) const {
-    const DeviceApi &api = device_.api();
-    constexpr VkPipelineStageFlags compute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-    constexpr VkPipelineStageFlags transfer = VK_PIPELINE_STAGE_TRANSFER_BIT, host = VK_PIPELINE_STAGE_HOST_BIT;
-    constexpr VkAccessFlags shaderAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-    // What an earlier submission or the host wrote.
-    memoryBarrier(api, commands, compute | transfer | host,
-                  VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT,
-                  compute | transfer, shaderAccess | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
-    VkPipeline bound = VK_NULL_HANDLE;
-    if (recording.clock)
-      recording.clock->reset(commands);
-    for (const Part &part : parts_) {
-      if (part.barrier)
-        memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shaderAccess);
-      if (bound != part.pipeline)
-        api.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, bound = part.pipeline);
-      api.CmdPushConstants(commands, pipelines_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof part.call, &part.call);
-      if (recording.clock)
-        recording.clock->before(commands, part.kernel, part.items);
-      api.CmdDispatch(commands, part.groups, 1, 1);
-      if (recording.clock)
-        recording.clock->after(commands);
-    }
-    if (recording.fetched) {
-      memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer, VK_ACCESS_TRANSFER_READ_BIT);
-      for (const Fetch &fetch : plan_.fetches()) {
-        const VulkanMemory &from = vulkanMemory(fetch.from);
-        VkBufferCopy copy{from.base() + fetch.from.offset, recording.fetched->base() + fetch.to, fetch.bytes};
-        api.CmdCopyBuffer(commands, from.buffer(), recording.fetched->buffer(), 1, &copy);
-      }
-    }
-    memoryBarrier(api, commands, compute | transfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, host,
-                  VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT);
-  }
-
   const LogicalDevice &device_;
   const Pipelines &pipelines_;
   const program::CodeObject &code_;
-  Plan &plan_;
-  const bool timed_;
+  const Plan &plan_;
   std::vector<Part> parts_;
 };
 
 } // namespace
+
+VulkanExecutor::VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code,
+                               size_t track, Trace *trace)
+    : device_(device), pipelines_(pipelines), code_(code), track_(track), trace_(trace) {}
+
+VulkanExecutor::~VulkanExecutor() = default;
 
 Result<std::unique_ptr<Executor>> VulkanExecutor::create(const LogicalDevice &device, const Pipelines &pipelines,
                                                          const program::CodeObject &code, size_t track, Trace *trace) {
@@ -203,8 +257,97 @@ Result<std::unique_ptr<Executor>> VulkanExecutor::create(const LogicalDevice &de
 Result<std::unique_ptr<SegmentRecording>> VulkanExecutor::record(Plan &plan) {
   auto recording = std::make_unique<SegmentRecording>(*commands_);
   describe(plan, recording->description);
-  TRANSEPT_TRY(Recorder(device_, pipelines_, code_, plan, trace_ != nullptr).run(*commands_, *recording));
+  describeFetches(plan, recording->description);
+  recording->description.push_back(device_.mirrorChanges());
+  Recorder recorder(device_, pipelines_, code_, plan);
+  TRANSEPT_TRY(recorder.prepare(recording->tables));
+  if (!plan.fetches().empty()) {
+    const Fetch &last = plan.fetches().back();
+    TRANSEPT_ASSIGN(recording->fetched, device_.allocate(last.to + last.bytes, MemoryUse::Host));
+  }
+  if (recorder.parts() == 0 && !recording->fetched)
+    return recording;
+  if (trace_ && recorder.parts() != 0) {
+    TRANSEPT_ASSIGN(recording->clock, Clock::create(device_, recorder.parts()));
+  }
+  const DeviceApi &api = device_.api();
+  std::set<const VulkanMemory *> mirrored;
+  collectMirrored(device_, plan, mirrored);
+  auto commands = [&](VkCommandBuffer commands) {
+    beginRun(api, commands, mirrored);
+    if (recording->clock)
+      recording->clock->reset(commands);
+    recorder.record(commands, recording->clock.get());
+    if (recording->fetched) {
+      memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer, VK_ACCESS_TRANSFER_READ_BIT);
+      for (const Fetch &fetch : plan.fetches()) {
+        const VulkanMemory &from = vulkanMemory(fetch.from);
+        VkBufferCopy copy{from.base() + fetch.from.offset, recording->fetched->base() + fetch.to, fetch.bytes};
+        api.CmdCopyBuffer(commands, from.buffer(), recording->fetched->buffer(), 1, &copy);
+      }
+    }
+    endRun(api, commands, mirrored);
+  };
+  TRANSEPT_ASSIGN(recording->commands, commands_->record(commands));
+  TRANSEPT_TRY(device_.validation());
   return recording;
+}
+
+Status VulkanExecutor::runInTurn(Plan &first, Plan &second, int32_t count, Span<const KeptRange> kept, uint8_t *log,
+                                 const std::atomic<bool> &cancelled) {
+  if (cancelled.load(std::memory_order_relaxed))
+    return {Code::Cancelled, "cancelled"};
+  uint64_t keptBytes = 0;
+  turnWords_.assign(1, device_.mirrorChanges());
+  describe(first, turnWords_);
+  describe(second, turnWords_);
+  for (const KeptRange &range : kept) {
+    turnWords_.insert(turnWords_.end(), {vulkanMemory(range.from).serial(), range.from.offset, range.bytes});
+    keptBytes += range.bytes;
+  }
+  std::unique_ptr<TurnRecording> &recording = turns_[count];
+  if (!recording || recording->description != turnWords_) {
+    recording.reset();
+    auto made = std::make_unique<TurnRecording>(*commands_);
+    made->description = turnWords_;
+    Recorder recorders[] = {{device_, pipelines_, code_, first}, {device_, pipelines_, code_, second}};
+    for (size_t i = 0; i < 2; ++i)
+      TRANSEPT_TRY(recorders[i].prepare(made->tables[i]));
+    TRANSEPT_ASSIGN(made->log,
+                    device_.allocate(std::max<uint64_t>(keptBytes * static_cast<uint64_t>(count), 1), MemoryUse::Host));
+    const DeviceApi &api = device_.api();
+    std::set<const VulkanMemory *> mirrored;
+    collectMirrored(device_, first, mirrored);
+    collectMirrored(device_, second, mirrored);
+    auto commands = [&](VkCommandBuffer commands) {
+      beginRun(api, commands, mirrored);
+      uint64_t to = made->log->base();
+      for (int32_t round = 0; round < count; ++round) {
+        recorders[0].record(commands, nullptr);
+        memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, transfer | compute,
+                      VK_ACCESS_TRANSFER_READ_BIT | shaderAccess);
+        for (const KeptRange &range : kept) {
+          const VulkanMemory &from = vulkanMemory(range.from);
+          VkBufferCopy copy{from.base() + range.from.offset, to, range.bytes};
+          api.CmdCopyBuffer(commands, from.buffer(), made->log->buffer(), 1, &copy);
+          to += range.bytes;
+        }
+        if (round + 1 == count)
+          break;
+        // What was copied may be written now.
+        memoryBarrier(api, commands, transfer, VK_ACCESS_TRANSFER_READ_BIT, compute, shaderAccess);
+        recorders[1].record(commands, nullptr);
+        memoryBarrier(api, commands, compute, VK_ACCESS_SHADER_WRITE_BIT, compute, shaderAccess);
+      }
+      endRun(api, commands, mirrored);
+    };
+    TRANSEPT_ASSIGN(made->commands, commands_->record(commands));
+    TRANSEPT_TRY(device_.validation());
+    recording = std::move(made);
+  }
+  TRANSEPT_TRY(commands_->run(recording->commands));
+  std::memcpy(log, recording->log->host(), keptBytes * static_cast<uint64_t>(count));
+  return device_.validation();
 }
 
 Status VulkanExecutor::read(const DevicePlace &from, void *to, uint64_t bytes) {
@@ -226,8 +369,12 @@ Status VulkanExecutor::run(Plan &plan, const std::atomic<bool> &cancelled) {
   if (cancelled.load(std::memory_order_relaxed))
     return {Code::Cancelled, "cancelled"};
   auto *recording = static_cast<SegmentRecording *>(plan.replay().get());
-  if (recording)
+  if (recording) {
+    recording->current.clear();
     describe(plan, recording->current);
+    describeFetches(plan, recording->current);
+    recording->current.push_back(device_.mirrorChanges());
+  }
   if (!recording || recording->current != recording->description) {
     plan.replay().reset();
     TRANSEPT_ASSIGN(std::unique_ptr<SegmentRecording> made, record(plan));

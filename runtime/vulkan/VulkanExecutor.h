@@ -5,9 +5,12 @@
 #include "runtime/Trace.h"
 #include "runtime/vulkan/Pipelines.h"
 
+#include <map>
+
 namespace transept::vulkan {
 
 class SegmentRecording;
+class TurnRecording;
 
 class VulkanExecutor final : public Executor {
 public:
@@ -21,10 +24,16 @@ public:
   Status read(const DevicePlace &from, void *to, uint64_t bytes) override;
   Status copy(DeviceMemory &memory, Span<const MemoryCopy> copies) override;
 
+  /// Not while a trace wants to know of every dispatch.
+  bool runsInTurn() const override { return !trace_; }
+  Status runInTurn(Plan &first, Plan &second, int32_t count, Span<const KeptRange> kept, uint8_t *log,
+                   const std::atomic<bool> &cancelled) override;
+
+  ~VulkanExecutor() override;
+
 private:
   VulkanExecutor(const LogicalDevice &device, const Pipelines &pipelines, const program::CodeObject &code, size_t track,
-                 Trace *trace)
-      : device_(device), pipelines_(pipelines), code_(code), track_(track), trace_(trace) {}
+                 Trace *trace);
   Result<std::unique_ptr<SegmentRecording>> record(Plan &plan);
   /// Adds the dispatches of a recording that has run to the trace.
   Status readClock(const SegmentRecording &recording, int entry, int64_t submitted);
@@ -36,6 +45,8 @@ private:
   Trace *const trace_;
   std::unique_ptr<CommandPool> commands_;
   std::unique_ptr<VulkanMemory> staging_;
+  std::map<int32_t, std::unique_ptr<TurnRecording>> turns_; // by count
+  std::vector<uint64_t> turnWords_;                         // kept to save allocations
 };
 
 } // namespace transept::vulkan

@@ -45,6 +45,10 @@ Result<std::vector<search::SourceTensor>> readInputs(const std::string &path) {
 
 void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
   model.add(app);
+  app.add_option("--steps-ahead", ahead,
+                 "Most steps of a greedy search that a Vulkan device computes at once; answers do not depend on it")
+      ->check(CLI::Range(1, 256))
+      ->type_name("N");
   app.add_option("--batch", batch, "Most inputs computed together; answers do not depend on it")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
@@ -105,6 +109,7 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
   std::shared_ptr<const Tokenizer> tokenizer = opened.ok() ? opened.take() : nullptr;
   options.threads = flags.model.threads;
   options.batch = flags.batch;
+  options.ahead = flags.ahead;
   options.truncate = flags.overlong == "truncate";
   options.readInputs = readInputs;
   options.cancelled = &SignalGuard::interrupted();

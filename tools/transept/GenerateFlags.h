@@ -13,6 +13,7 @@ namespace transept::tool {
 struct GenerateFlags {
   ModelFlags model;
   int64_t batch = 16;
+  int32_t ahead = 8;
   std::string overlong = "error";
   bool keepGoing = false, jsonSummary = false;
   std::map<std::string, std::string> settings; // by their generation_config.json names, as given

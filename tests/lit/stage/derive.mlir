@@ -12,6 +12,12 @@
 // CHECK: %[[K:.*]] = transept.state "cross.0"
 // CHECK: transept.cross_attention %{{.*}}, %[[K]], %[[K]]
 // CHECK: transept.search_head
+// The best candidate of the head becomes the token at the next position; of equal ones, that of the first block.
+// CHECK: func.func @advance
+// CHECK: transept.argmax %{{.*}} {axis = 1 : i64, keepdims = true, selectLastIndex = false}
+// CHECK: transept.export "step.token"
+// CHECK: transept.add
+// CHECK: transept.export "step.position"
 // CHECK: func.func @encode
 // CHECK: transept.export "cross.0"
 module attributes {transept.export = {kind = "encoder-decoder", roles = {monolith = {src = "source_ids", tgt = "target_ids", out = "logits"}}}} {

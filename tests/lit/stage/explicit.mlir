@@ -13,6 +13,7 @@
 // CHECK: transept.cache_append {{.*}} : tensor<?x1x2x4xf32, #transept.dims<[rows, 1, 2, 4]>>
 // CHECK-NEXT: transept.cache_attention
 // CHECK: transept.search_head
+// CHECK: func.func @advance
 // CHECK-NOT: func.func
 // CHECK-NOT: transept.concat
 module attributes {transept.export = {kind = "decoder", roles = {decoder_only = {ids = "target_ids", pk = "past.self.key.0", pv = "past.self.value.0", nk = "present.self.key.0", nv = "present.self.value.0", out = "logits"}}}} {

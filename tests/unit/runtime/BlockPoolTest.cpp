@@ -51,6 +51,25 @@ TEST(BlockPool, ANewRowMayBeginWithManyPositions) {
   EXPECT_EQ(table[35], table[32]);
 }
 
+TEST(BlockPool, AShortenedRowGoesOnFromThere) {
+  BlockPool pool(2, 48, BlockPool::blocksFor(2, 48));
+  std::vector<int32_t> table(96, -1);
+  std::vector<BlockPool::Move> start = {{-1, 9}, {-1, 0}};
+  ASSERT_TRUE(pool.advance(start, table.data()).ok());
+  for (int64_t step = 1; step <= 30; ++step) {
+    std::vector<BlockPool::Move> next = {{0, 9 + step}, {1, step}};
+    ASSERT_TRUE(pool.advance(next, table.data()).ok());
+  }
+  EXPECT_EQ(pool.used(), 5);
+  pool.shorten(0, 17);
+  pool.shorten(1, 31); // has no more
+  EXPECT_EQ(pool.used(), 4);
+  std::vector<BlockPool::Move> next = {{0, 17}, {1, 31}}, wrong = {{0, 17}, {1, 32}};
+  ASSERT_TRUE(pool.advance(next, table.data()).ok());
+  EXPECT_EQ(table[17], table[16]);
+  EXPECT_FALSE(pool.advance(wrong, table.data()).ok());
+}
+
 TEST(BlockPool, RefusesWhatDoesNotContinueItsParent) {
   BlockPool pool(2, 16, 2);
   std::vector<int32_t> table(32, -1);

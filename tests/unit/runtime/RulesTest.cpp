@@ -100,4 +100,53 @@ TEST(Rules, PenaltyComesBeforeBans) {
   EXPECT_EQ(scores, (std::vector<double>{0.5, -INFINITY, -2.0}));
 }
 
+/// For how many more lengths the set stays, found by trying.
+int64_t steadyByTrying(const Settings &settings, int64_t prompt, int64_t length, int64_t limit) {
+  Rules rules(settings, prompt, limit, 30);
+  SpecialSet first, other;
+  rules.collect(std::vector<int64_t>(static_cast<size_t>(length), 2), first);
+  for (int64_t more = 1; length + more < limit; ++more) {
+    rules.collect(std::vector<int64_t>(static_cast<size_t>(length + more), 2), other);
+    if (other.tokens != first.tokens || other.actions != first.actions || other.forced != first.forced)
+      return more - 1;
+  }
+  return limit - 1 - length;
+}
+
+TEST(Rules, SteadyAreSetsThatOnlyExclude) {
+  Settings settings;
+  settings.eosTokenId = {1};
+  settings.suppressTokens = {4};
+  settings.badWordsIds = {{5}};
+  settings.minLength = 9;
+  settings.forcedEosTokenId = {1};
+  settings.beginSuppressTokens = {6};
+  settings.forcedDecoderIds = {{3, 7}};
+  constexpr int64_t prompt = 1, limit = 20;
+  for (int64_t length = 1; length < limit - 1; ++length) {
+    if (length == 3)
+      continue; // a token is forced: nothing is known of what follows
+    Rules rules(settings, prompt, limit, 30);
+    SpecialSet set;
+    rules.collect(std::vector<int64_t>(static_cast<size_t>(length), 2), set);
+    EXPECT_EQ(std::min(rules.steadyFor(length, set), limit - 1 - length),
+              steadyByTrying(settings, prompt, length, limit))
+        << length;
+  }
+  auto steady = [&](const Settings &with) {
+    Rules rules(with, prompt, limit, 30);
+    SpecialSet set;
+    rules.collect(std::vector<int64_t>(10, 2), set);
+    return rules.steadyFor(10, set);
+  };
+  EXPECT_GT(steady(settings), 0);
+  Settings penalty = settings, ngram = settings, source = settings, words = settings;
+  penalty.repetitionPenalty = 1.2;
+  ngram.noRepeatNgramSize = 3;
+  source.encoderNoRepeatNgramSize = 3;
+  words.badWordsIds = {{5, 6}};
+  for (const Settings &depends : {penalty, ngram, source, words})
+    EXPECT_EQ(steady(depends), 0);
+}
+
 } // namespace

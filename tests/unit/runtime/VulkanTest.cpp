@@ -100,6 +100,40 @@ TEST_F(Vulkan, AStepIsOneSubmissionOfOneRecording) {
   EXPECT_EQ(faults.submits, submits + 20);
 }
 
+TEST_F(Vulkan, EntriesInTurnAreOneSubmission) {
+  VulkanProgram two;
+  program::Entry *again = two.manifest.add_entries();
+  *again = two.manifest.entries(2); // @step
+  again->set_name("again");
+  auto gpu = session(model(two));
+  ASSERT_TRUE(gpu->runsInTurn());
+  *gpu->state("live").as<int32_t>() = 5;
+  for (int64_t row = 0; row < 6; ++row)
+    gpu->state("token").as<int64_t>()[row] = row + 1;
+  const std::vector<Session::KeptState> kept = {{"sum", 24}, {"token", 16}};
+  std::vector<uint8_t> log(40 * 4);
+  for (int call = 0; call < 3; ++call) {
+    int submits = faults.submits, recordings = faults.recordings;
+    Status status = gpu->runInTurn("step", "again", 4, kept, log.data());
+    ASSERT_TRUE(status.ok()) << status.message();
+    EXPECT_EQ(faults.submits, submits + 1);
+    EXPECT_EQ(faults.recordings, recordings + (call == 0));
+    for (int round = 0; round < 4; ++round) { // of @again, the last one is left out
+      const auto *sums = reinterpret_cast<const float *>(log.data() + 40 * round);
+      for (int64_t row = 0; row < 6; ++row)
+        EXPECT_EQ(sums[row], row == 5 ? 0 : static_cast<float>((7 * call + 2 * round + 1) * (row + 1)));
+      EXPECT_EQ(reinterpret_cast<const int64_t *>(sums + 6)[1], 2);
+    }
+  }
+  EXPECT_EQ(gpu->runInTurn("step", "main", 2, kept, log.data()).exitCode(), 8); // takes inputs
+  EXPECT_EQ(gpu->runInTurn("step", "none", 2, kept, log.data()).exitCode(), 70);
+  const std::vector<Session::KeptState> tooMuch = {{"sum", 28}};
+  EXPECT_EQ(gpu->runInTurn("step", "again", 2, tooMuch, log.data()).exitCode(), 70);
+  ModelOptions traced = options();
+  traced.trace = true;
+  EXPECT_FALSE(session(load(two, traced).take())->runsInTurn());
+}
+
 TEST_F(Vulkan, ABarrierStandsOnlyWhereTheProgramHasOne) {
   auto gpu = session(model());
   runMain(*gpu, 5);
@@ -321,6 +355,43 @@ TEST_F(Vulkan, ReadsBackFromMemoryOfTheDevice) {
   Status status = gpu->run("head", {{view("ids", dims, ids), {"twice", program::BOOL, one, &twice, 1}}, {}});
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(floats(gpu->output("y")), (std::vector<float>{9, 20, 30, 40}));
+}
+
+/// Where memory is near to kernels or to the host, each has its own, and runs begin and end with copies.
+TEST_F(Vulkan, TheHostMayWorkInACopy) {
+  VulkanProgram program;
+  addSegmentedEntry(program.manifest);
+  faults.noCachedMemory = true;
+  auto gpu = session(model(program));
+  auto other = session(model(program));
+  for (int64_t n : {3, 100, 990, 5}) { // the arena grows
+    runMain(*gpu, n);
+    runMain(*other, n + 1);
+  }
+  MainCall call(50);
+  call.ids[17] = -4;
+  EXPECT_EQ(gpu->run("main", call.arguments()).message(), "Gather node 'bias' reads index -4 outside [0, 2]");
+  runMain(*gpu, 50);
+  int recordings = 0;
+  for (int step = 1; step <= 5; ++step) {
+    *gpu->state("live").as<int32_t>() = 6;
+    std::fill_n(gpu->state("token").as<int64_t>(), 6, step);
+    ASSERT_TRUE(gpu->run("step").ok());
+    EXPECT_EQ(floats(gpu->state("sum")), std::vector<float>(6, static_cast<float>(step * (step + 1) / 2)));
+    recordings = step == 1 ? faults.recordings.load() : recordings;
+  }
+  EXPECT_EQ(faults.recordings, recordings);
+  std::vector<float> sums(6);
+  ASSERT_TRUE(gpu->readState("sum", sums.data(), 24).ok());
+  EXPECT_EQ(sums, std::vector<float>(6, 15));
+  ASSERT_TRUE(gpu->resize(generation).ok());
+  EXPECT_EQ(floats(gpu->state("sum")), std::vector<float>(6));
+  std::vector<int64_t> dims = {5}, one = {1}, ids = {3, 20, 30, 40, 50};
+  uint8_t twice = 0;
+  Status status = gpu->run("head", {{view("ids", dims, ids), {"twice", program::BOOL, one, &twice, 1}}, {}});
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_EQ(floats(gpu->output("y")), (std::vector<float>{3, 20, 30}));
+  EXPECT_EQ(floats(gpu->output("z")), std::vector<float>{3});
 }
 
 TEST_F(Vulkan, CancelStopsUntilCleared) {
