@@ -5,6 +5,8 @@
 #include "frontend/TensorData.h"
 #include "onnx/checker.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include <google/protobuf/message.h>
 #include <new>
 
 using namespace mlir::transept;
@@ -70,6 +72,39 @@ template <typename Visit> std::optional<Failure> walkTensors(onnx::ModelProto &m
   return TensorWalk<Visit>(visit).model(model);
 }
 
+/// Names go into diagnostics, dumps and the artifact, all of which are UTF-8. What only documents the model is not
+/// read.
+std::optional<Failure> checkNames(const google::protobuf::Message &message, const std::string &path) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection &reflection = *message.GetReflection();
+  std::vector<const Field *> fields;
+  reflection.ListFields(message, &fields);
+  for (const Field *field : fields) {
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    if (field->type() == Field::TYPE_MESSAGE) {
+      for (int i = 0; i < count; ++i)
+        if (std::optional<Failure> failure =
+                checkNames(field->is_repeated() ? reflection.GetRepeatedMessage(message, field, i)
+                                                : reflection.GetMessage(message, field),
+                           path))
+          return failure;
+    } else if (field->type() == Field::TYPE_STRING && field->name() != "doc_string") {
+      std::string buffer;
+      for (int i = 0; i < count; ++i) {
+        const std::string &text = field->is_repeated()
+                                      ? reflection.GetRepeatedStringReference(message, field, i, &buffer)
+                                      : reflection.GetStringReference(message, field, &buffer);
+        if (!llvm::json::isUTF8(text))
+          return Failure{ExitInvalidModel,
+                         printable(path) + ": " + message.GetTypeName() + "." + std::string(field->name()) + " " +
+                             quoted(text) + " is not UTF-8",
+                         {}};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 /// The checker's text on one line, most specific part first.
 std::string oneLine(llvm::StringRef text) {
   std::string out;
@@ -103,6 +138,8 @@ std::optional<Failure> runChecker(const OnnxFile &file) {
 
 std::optional<Failure> mlir::transept::checkModel(OnnxFile &file) {
   onnx::ModelProto &model = *file.model;
+  if (std::optional<Failure> failure = checkNames(model, file.path))
+    return failure;
   if (model.graph().sparse_initializer_size() > 0)
     return Failure{ExitUnsupported,
                    printable(file.path) + ": sparse weights are not supported (" +

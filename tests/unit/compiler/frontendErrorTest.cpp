@@ -149,13 +149,13 @@ TEST(FrontendError, A9TwoGraphs) {
 
 TEST(FrontendError, A10StrangeNames) {
   onnx::ModelProto model = simple();
-  std::string name = std::string("a\0b\n\x1b[31m\xff", 10) + std::string(1 << 20, 'n');
+  std::string name = std::string("a\0b\n\x1b[31m", 9) + std::string(1 << 20, 'n');
   model.mutable_graph()->mutable_node(1)->set_name(name);
   std::unique_ptr<MLIRContext> context = makeQuietContext();
   Outcome<ImportResult> result = importBytes(model.SerializeAsString(), context.get());
   ASSERT_TRUE(static_cast<bool>(result)) << result.failure().message;
   model.mutable_graph()->mutable_node(1)->set_op_type("NoSuchOperator");
-  expectFailure(model, ExitUnsupported, {"NoSuchOperator", "a\\x00b\\x0a\\x1b[31m\\xff"});
+  expectFailure(model, ExitUnsupported, {"NoSuchOperator", "a\\x00b\\x0a\\x1b[31m"});
 }
 
 TEST(FrontendError, A12NodeCount) {
@@ -242,6 +242,15 @@ TEST(FrontendError, B4NamesTwice) {
     tensor.add_float_data(static_cast<float>(i));
   }
   expectFailure(model, ExitInvalidModel, {"twice", "not unique"});
+}
+
+TEST(FrontendError, B4NamesThatAreNotUtf8) {
+  onnx::ModelProto model = simple();
+  model.mutable_graph()->mutable_node(0)->set_name("\xff\xfe");
+  expectFailure(model, ExitInvalidModel, {"NodeProto.name", "\\xff\\xfe", "is not UTF-8"});
+  model = simple();
+  model.mutable_graph()->mutable_input(0)->set_name("\xc3");
+  expectFailure(model, ExitInvalidModel, {"ValueInfoProto.name", "is not UTF-8"});
 }
 
 /// A nested graph may read outer names, not make them again.
