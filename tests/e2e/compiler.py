@@ -272,7 +272,6 @@ def bad_flags(tool, tmp):
     out = os.path.join(tmp, "out.tsp")
     attempts = [
         (["--target", "metal"], 2, "metal"),
-        (["--target", "vulkan", "--precision", "int8"], 2, "int8"),
         (["--precision", "int4"], 2, "int4"),
         (["--cpu-levels", "avx1024"], 2, "avx1024"),
         (["--stop-after", "fusion"], 2, "fusion"),
