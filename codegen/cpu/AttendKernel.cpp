@@ -160,7 +160,7 @@ private:
     scoring.wStride = scoring.sumsStride = e.index(attendKeys);
     scoring.depth = keySize;
     Value columns = roundUp(count);
-    forRowTiles(e, rows, [&](Value row, int64_t height) {
+    forRowTiles(e, rows, e.machine.tileRows, [&](Value row, int64_t height) {
       scoring.x = at(input(0), e.add(query, e.mul(row, queryStride)));
       scoring.sums = at(scores, e.mul(row, e.index(attendKeys)));
       // A short block is rare, a whole one takes the widest tiles.
@@ -255,7 +255,7 @@ private:
     weighing.sumsStride = paddedValueSize;
     weighing.accumulate = true;
     auto addTiles = [&] {
-      forRowTiles(e, rows, [&](Value row, int64_t height) {
+      forRowTiles(e, rows, e.machine.tileRows, [&](Value row, int64_t height) {
         weighing.x = at(scores, e.mul(row, e.index(attendKeys)));
         weighing.sums = at(sums, e.mul(row, paddedValueSize));
         emitProductRows(e, weighing, height, paddedValueSize);

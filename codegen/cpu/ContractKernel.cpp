@@ -54,7 +54,7 @@ private:
         product.x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), depth), e.f32());
         emitProductRows(e, product, height, e.index(panelColumns));
       };
-      forRowTiles(e, count, tile, [&](Value row, Value height) {
+      forRowTiles(e, count, e.machine.tileRows, tile, [&](Value row, Value height) {
         result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
       });
     });
@@ -91,7 +91,7 @@ private:
           product.corrections = e.pointer(scratchAt(contractCorrections), row, words);
           emitNarrowRows(e, product, height);
         };
-        forRowTiles(e, count, tile, [&](Value row, Value height) {
+        forRowTiles(e, count, narrowTileRows(e, kind), tile, [&](Value row, Value height) {
           result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
         });
       });

@@ -22,14 +22,20 @@ public:
   GroupProduct(Emitter &emitter, ProductKind kind, int64_t group) : e(emitter), kind(kind), group(group) {}
 
   Type sumType() { return e.vectorOf(addsIntegers() ? Type(e.b.getI32Type()) : e.f32()); }
-  /// Registers that the steps of a vector of weights, and of a row, occupy at a time.
-  int64_t perVector() const { return isOneStep() ? 1 : 2; }
-  int64_t perRow() const { return isOneStep() || kind == ProductKind::Int8Weights ? 1 : 2; }
+  /// Whether the registers hold the sums of a tile, the weights of a step as they lie and taken apart, and for a row
+  /// one value, or where it is taken apart, the same in all parts of a vector, what that needs.
+  bool fit(int64_t rows, int64_t vectors) const {
+    const int64_t perVector = isOneStep() ? 1 : 2;
+    const int64_t forRow = kind == ProductKind::Int8Weights ? 1 : isOneStep() || e.machine.vectorBits < 512 ? 2 : 3;
+    return rows * vectors + vectors * perVector + forRow <= e.machine.registers;
+  }
 
-  /// The factors of each step: of a vector of the panel, and of group `index` of a row of x. The last group may have
-  /// fewer than `group` elements.
-  SmallVector<Value> weights(Value vector, int64_t count);
-  SmallVector<Value> row(Value x, Value index, int64_t count);
+  /// How many elements of a group are taken before others: all, where one load gives the factors of all.
+  int64_t together(int64_t count) const { return kind == ProductKind::Int8Weights ? 1 : count; }
+  /// The factors of each step for `count` elements from `first`: of a vector of the panel, and of group `index` of a
+  /// row of x.
+  SmallVector<Value> weights(Value vector, int64_t first, int64_t count);
+  SmallVector<Value> row(Value x, Value index, int64_t first, int64_t count);
   Value add(Value sum, Value x, Value w);
 
 private:
@@ -70,7 +76,7 @@ Value GroupProduct::shifted(Value value, int64_t left, int64_t right, bool isSig
                   : e.b.create<arith::ShRUIOp>(e.loc, value, by).getResult();
 }
 
-SmallVector<Value> GroupProduct::weights(Value vector, int64_t count) {
+SmallVector<Value> GroupProduct::weights(Value vector, int64_t first, int64_t count) {
   Type i16 = e.b.getI16Type();
   if (kind == ProductKind::Bf16)
     return isOneStep() ? SmallVector<Value>{bitcast(vector, e.b.getBF16Type(), 2 * lanes)} : bf16Pair(vector);
@@ -84,18 +90,18 @@ SmallVector<Value> GroupProduct::weights(Value vector, int64_t count) {
   // Without the offset of 128, bytes are signed.
   Value bytes = e.b.create<arith::XOrIOp>(e.loc, vector, e.integer(vi32(), static_cast<int32_t>(0x80808080)));
   SmallVector<Value> factors;
-  for (int64_t i = 0; i < count; ++i)
+  for (int64_t i = first; i < first + count; ++i)
     factors.push_back(e.b.create<arith::SIToFPOp>(e.loc, e.vf32(), shifted(bytes, 24 - 8 * i, 24, /*isSigned=*/true)));
   return factors;
 }
 
-SmallVector<Value> GroupProduct::row(Value x, Value index, int64_t count) {
+SmallVector<Value> GroupProduct::row(Value x, Value index, int64_t first, int64_t count) {
   Type i32 = e.b.getI32Type(), i16 = e.b.getI16Type();
   SmallVector<Value> factors;
   if (kind == ProductKind::Int8Weights) {
-    Value first = e.pointer(x, e.mul(index, e.index(group)), e.f32());
-    for (int64_t i = 0; i < count; ++i)
-      factors.push_back(e.broadcast(e.load(e.pointer(first, i, e.f32()), e.f32())));
+    Value start = e.pointer(x, e.mul(index, e.index(group)), e.f32());
+    for (int64_t i = first; i < first + count; ++i)
+      factors.push_back(e.broadcast(e.load(e.pointer(start, i, e.f32()), e.f32())));
     return factors;
   }
   Value bytes = e.broadcast(e.load(e.pointer(x, index, i32), i32));
@@ -192,14 +198,20 @@ private:
     Type i32 = e.b.getI32Type();
     Emitter::Carried next(carried);
     Value place = e.pointer(panel, e.mul(index, e.index(panelColumns)), i32);
-    SmallVector<SmallVector<Value>> weights;
+    SmallVector<Value> loaded;
     for (int64_t v = 0; v < vectors; ++v)
-      weights.push_back(steps.weights(e.load(e.pointer(place, v * lanes, i32), e.vectorOf(i32)), count));
-    for (int64_t r = 0; r < rows; ++r) {
-      SmallVector<Value> x = steps.row(xRows[r], index, count);
-      for (int64_t v = 0; v < vectors; ++v)
-        for (auto [factor, weight] : llvm::zip(x, weights[v]))
-          next[r * vectors + v] = steps.add(next[r * vectors + v], factor, weight);
+      loaded.push_back(e.load(e.pointer(place, v * lanes, i32), e.vectorOf(i32)));
+    const int64_t together = steps.together(count);
+    for (int64_t first = 0; first < count; first += together) {
+      SmallVector<SmallVector<Value>> weights;
+      for (Value vector : loaded)
+        weights.push_back(steps.weights(vector, first, together));
+      for (int64_t r = 0; r < rows; ++r) {
+        SmallVector<Value> x = steps.row(xRows[r], index, first, together);
+        for (int64_t v = 0; v < vectors; ++v)
+          for (auto [factor, weight] : llvm::zip(x, weights[v]))
+            next[r * vectors + v] = steps.add(next[r * vectors + v], factor, weight);
+      }
     }
     return next;
   }
@@ -227,12 +239,29 @@ private:
 
 } // namespace
 
+/// Vectors of the widest tile of that many rows; 0 where not even one fits.
+static int64_t widestTile(const GroupProduct &steps, int64_t rows) {
+  for (int64_t vectors = panelColumns / lanes; vectors > 0; vectors /= 2)
+    if (steps.fit(rows, vectors))
+      return vectors;
+  return 0;
+}
+
+// The largest tile takes apart the fewest groups for a multiply-add.
+int64_t cpu::narrowTileRows(Emitter &e, ProductKind kind) {
+  GroupProduct steps(e, kind, NarrowTile::groupOf(kind));
+  int64_t best = e.machine.tileRows, largest = 0;
+  for (int64_t rows = e.machine.tileRows; rows > 0; --rows)
+    if (int64_t size = rows * widestTile(steps, rows); size > largest) {
+      best = rows;
+      largest = size;
+    }
+  return best;
+}
+
 void cpu::emitNarrowRows(Emitter &e, const NarrowProduct &product, int64_t rows) {
   GroupProduct steps(e, product.kind, NarrowTile::groupOf(product.kind));
-  // One register stays free for what takes a group apart.
-  int64_t vectors = panelColumns / lanes;
-  while (vectors > 1 && rows * vectors + vectors * steps.perVector() + steps.perRow() + 1 > e.machine.registers)
-    vectors /= 2;
+  int64_t vectors = std::max<int64_t>(widestTile(steps, rows), 1);
   e.forLoop(e.index(0), e.index(panelColumns), vectors * lanes,
             [&](Value column) { NarrowTile(e, product, rows, column, vectors).emit(); });
 }

@@ -28,6 +28,9 @@ struct NarrowProduct {
 /// Computes the first `rows` rows of the product in register tiles. Per element one chain over ascending k.
 void emitNarrowRows(emit::Emitter &emitter, const NarrowProduct &product, int64_t rows);
 
+/// The most rows of a register tile.
+int64_t narrowTileRows(emit::Emitter &emitter, ProductKind kind);
+
 /// Elements of a row of x as emitNarrowRow writes it.
 int64_t narrowStride(int64_t depth);
 /// Bf16: rounds `depth` floats at `x` to bf16 at `target`.

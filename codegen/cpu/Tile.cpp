@@ -68,9 +68,8 @@ void cpu::emitProductRows(Emitter &e, const Product &product, int64_t rows, Valu
 }
 
 // Tiles of equal height as far as possible: 7 rows are 4 and 3, not 6 and 1.
-void cpu::forRowTiles(Emitter &e, Value rows, llvm::function_ref<void(Value, int64_t)> tile,
+void cpu::forRowTiles(Emitter &e, Value rows, int64_t highest, llvm::function_ref<void(Value, int64_t)> tile,
                       llvm::function_ref<void(Value, Value)> after) {
-  int64_t highest = e.machine.tileRows;
   auto body = [&](ValueRange carried) {
     Value row = carried[0], left = e.sub(rows, row);
     Value tiles = e.ceilDiv(left, highest);

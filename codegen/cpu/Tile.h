@@ -25,9 +25,10 @@ struct Product {
 /// many rows. Per element one chain of multiply-adds over ascending k, whatever the tile.
 void emitProductRows(emit::Emitter &emitter, const Product &product, int64_t rows, Value columns);
 
-/// Walks `rows` rows in tiles whose heights the level's registers hold: `tile` emits the code for a height, `after`
-/// what follows for any height.
-void forRowTiles(emit::Emitter &emitter, Value rows, llvm::function_ref<void(Value row, int64_t height)> tile,
+/// Walks `rows` rows in tiles of at most `highest` rows: `tile` emits the code for a height, `after` what follows for
+/// any height.
+void forRowTiles(emit::Emitter &emitter, Value rows, int64_t highest,
+                 llvm::function_ref<void(Value row, int64_t height)> tile,
                  llvm::function_ref<void(Value row, Value height)> after = nullptr);
 
 } // namespace mlir::kernel::cpu

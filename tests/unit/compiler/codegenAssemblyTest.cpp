@@ -1,5 +1,6 @@
 // What the machine code of the hot loops looks like, and that it is always the same.
 #include "tests/unit/compiler/codegenHarness.h"
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <map>
 #include <sstream>
@@ -32,7 +33,13 @@ kernel.func @attend symbols ["B", "T", "S"] from "" {
 )";
 
 struct Loop {
-  int multiplyAdds = 0, stackAccesses = 0, subtractions = 0;
+  std::vector<std::string> instructions; // with their operands
+  bool hasFramePointer = false;
+  int count(const std::string &part) const {
+    return std::count_if(instructions.begin(), instructions.end(),
+                         [&](const std::string &line) { return line.find(part) != std::string::npos; });
+  }
+  int stackAccesses() const { return count("(%rsp") + (hasFramePointer ? count("(%rbp") : 0); }
 };
 
 /// The innermost loops of one block.
@@ -41,19 +48,20 @@ std::vector<Loop> tightLoops(const std::string &assembly) {
   std::istringstream lines(assembly);
   std::string line, label;
   Loop current;
+  bool hasFramePointer = false;
   while (std::getline(lines, line)) {
+    if (!line.empty() && line[0] != '\t' && line[0] != '.')
+      hasFramePointer = false; // another function begins
+    hasFramePointer |= line.find("movq\t%rsp, %rbp") != std::string::npos;
     if (line.rfind(".LBB", 0) == 0) {
       label = line.substr(0, line.find(':'));
-      current = Loop();
+      current = {{}, hasFramePointer};
       continue;
     }
     if (line.empty() || line[0] != '\t' || line[1] == '.' || line[1] == '#')
       continue;
-    current.subtractions += line.find("\tvsub") != std::string::npos;
-    current.multiplyAdds += line.find("\tvfmadd") != std::string::npos;
-    current.stackAccesses += line.find("(%rsp") != std::string::npos || line.find("(%rbp") != std::string::npos;
-    if (!label.empty() && line[1] == 'j' && line.find(label + "\n") == std::string::npos &&
-        line.substr(line.find_last_of(" \t") + 1) == label)
+    current.instructions.push_back(line);
+    if (!label.empty() && line[1] == 'j' && line.substr(line.find_last_of(" \t") + 1) == label)
       loops.push_back(current);
   }
   return loops;
@@ -74,15 +82,63 @@ TEST(Assembly, MatrixTilesKeepTheirSumsInRegisters) {
     for (const auto &[level, expected] : levels) {
       std::map<int, int> found; // multiply-adds of a loop: how many such loops
       for (const Loop &loop : tightLoops(assemblyOf(kernel, level))) {
-        if (loop.multiplyAdds == 0 || loop.subtractions) // exp subtracts, tiles do not
+        const int multiplyAdds = loop.count("\tvfmadd");
+        if (multiplyAdds == 0 || loop.count("\tvsub")) // exp subtracts, tiles do not
           continue;
-        ++found[loop.multiplyAdds];
-        EXPECT_EQ(loop.stackAccesses, 0) << level << ": a loop of " << loop.multiplyAdds << " multiply-adds";
+        ++found[multiplyAdds];
+        EXPECT_EQ(loop.stackAccesses(), 0) << level << ": a loop of " << multiplyAdds << " multiply-adds";
       }
       for (int count : expected)
         EXPECT_GE(found[count], 1) << level << " " << count;
       EXPECT_EQ(found.rbegin()->first, expected.back()) << level << ": loops are unrolled";
     }
+}
+
+/// A product with weights of `element`, in groups of `width` of k.
+std::string narrowContract(const std::string &element, int width, const std::string &attributes) {
+  std::string text = contract;
+  auto replace = [&](const std::string &word, const std::string &by) {
+    size_t at = text.find(word);
+    text.replace(at, word.size(), by);
+  };
+  replace("%w: !kernel.buffer<f32>", "%w: !kernel.buffer<" + element + ">");
+  replace("[32, 512, 64]", "[32, " + std::to_string(512 / width) + ", 64, " + std::to_string(width) + "]");
+  replace("outs(%y) {", "outs(%y) attributes {" + attributes + "} {");
+  replace(": (!kernel.buffer<f32>, !kernel.buffer<f32>", ": (!kernel.buffer<f32>, !kernel.buffer<" + element + ">");
+  return text;
+}
+
+TEST(Assembly, NarrowTilesKeepTheirSumsInRegisters) {
+  struct Case {
+    const char *level, *element;
+    int width;
+    const char *attributes, *instruction;
+    std::vector<int> expected; // instructions in the tile of 1, 2 … rows
+  };
+  const Case cases[] = {
+      {"avx512bf16", "bf16", 2, "", "\tvdpbf16ps", {4, 8, 12, 16, 20, 24}},
+      {"avx512", "bf16", 2, "", "\tvfmadd", {8, 16, 24, 32, 40}},
+      {"avx2", "bf16", 2, "", "\tvfmadd", {8, 8, 12, 16}},
+      {"avx512vnni", "ui8", 4, "quantised", "\tvpdpbusd", {4, 8, 12, 16, 20, 24}},
+      {"avx512", "ui8", 4, "quantised", "\tvpmaddwd", {8, 16, 24, 32, 40}},
+      {"avx2", "ui8", 4, "quantised", "\tvpmaddwd", {8, 8, 12, 16}},
+      {"avx512", "ui8", 4, "", "\tvfmadd", {16, 32, 48, 64, 80}},
+      {"avx2", "ui8", 4, "", "\tvfmadd", {16, 16, 24, 32, 40}},
+  };
+  for (const Case &narrow : cases) {
+    const std::string text = narrowContract(narrow.element, narrow.width, narrow.attributes);
+    const std::string what = std::string(narrow.level) + " " + narrow.element + " " + narrow.attributes;
+    std::map<int, int> found;
+    for (const Loop &loop : tightLoops(assemblyOf(text.c_str(), narrow.level)))
+      if (const int count = loop.count(narrow.instruction)) {
+        ++found[count];
+        EXPECT_EQ(loop.stackAccesses(), 0) << what << ": a loop of " << count;
+      }
+    for (int count : narrow.expected)
+      EXPECT_GE(found[count], 1) << what << " " << count;
+    ASSERT_FALSE(found.empty()) << what;
+    EXPECT_EQ(found.rbegin()->first, narrow.expected.back()) << what << ": the tallest tile, or loops are unrolled";
+  }
 }
 
 TEST(Assembly, CallsNothing) {
