@@ -22,6 +22,7 @@ import families
 import lines
 import memory
 import models
+import outliers
 import paper
 import precisions
 import pronunciation
@@ -31,7 +32,7 @@ import vulkan
 from tool import Failed, Tool
 
 MODULES = (
-    compiler, lines, batching, cases, models, families, answers, paper, precisions, pronunciation, texts, memory, traces, vulkan,
+    compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, pronunciation, texts, memory, traces, vulkan,
     differential, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
