@@ -38,13 +38,13 @@ private:
   /// Items of a panel follow each other.
   LogicalResult emitFloat() {
     LogicalResult result = success();
-    DimAttr chunkCount = chunksOf(op.getRows(), contractRows);
-    Value chunks = e.dim(chunkCount), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
+    Value rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows()), chunks = chunksOfRows(rows);
+    Value height = chunkHeight(rows);
     Value depth = e.index(op.getK());
-    e.forItems([&](Value item) {
+    auto [begin, end] = shareOf(rows);
+    e.forLoop(begin, end, 1, [&](Value item) {
       Value panel = e.div(item, chunks), chunk = e.rem(item, chunks);
-      Value from = e.mul(chunk, e.index(contractRows));
-      Value count = e.minimum(e.sub(rows, from), e.index(contractRows));
+      Value from = e.mul(chunk, height), count = e.minimum(e.sub(rows, from), height);
       Product product;
       product.xStride = product.depth = depth;
       product.w = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
@@ -64,10 +64,8 @@ private:
   /// Items of the same rows follow each other.
   LogicalResult emitNarrow(ProductKind kind) {
     LogicalResult result = success();
-    int64_t panelCount = 0;
-    for (int64_t columns : op.getParts())
-      panelCount += (columns + panelColumns - 1) / panelColumns;
-    Value panels = e.index(panelCount), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
+    Value panels = e.index(panelCount()), rows = e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows());
+    Value height = chunkHeight(rows);
     const int64_t depth = op.getK();
     NarrowProduct product;
     product.kind = kind;
@@ -77,10 +75,11 @@ private:
     Type words = e.b.getI32Type();
     auto group = panelGroup(elementTypeOf(op.getInputs()[1].getType()));
     Value panelWords = e.index((depth + group - 1) / group * panelColumns);
-    auto chunkOf = [&](ValueRange first) {
-      Value chunk = e.div(first[0], panels), from = e.mul(chunk, e.index(contractRows));
-      Value count = e.minimum(e.sub(rows, from), e.index(contractRows)), firstItem = e.mul(chunk, panels);
-      Value next = e.minimum(e.end, e.add(firstItem, panels));
+    auto [begin, end] = shareOf(rows);
+    auto chunkOf = [&, end = end](ValueRange first) {
+      Value chunk = e.div(first[0], panels), from = e.mul(chunk, height);
+      Value count = e.minimum(e.sub(rows, from), height), firstItem = e.mul(chunk, panels);
+      Value next = e.minimum(end, e.add(firstItem, panels));
       convertRows(kind, from, count);
       e.forLoop(first[0], next, 1, [&](Value item) {
         Value panel = e.sub(item, firstItem);
@@ -97,8 +96,28 @@ private:
       });
       return Emitter::Carried{next};
     };
-    e.whileLoop({e.begin}, [&](ValueRange item) { return e.less(item[0], e.end); }, chunkOf);
+    e.whileLoop({begin}, [&, end = end](ValueRange item) { return e.less(item[0], end); }, chunkOf);
     return result;
+  }
+
+  int64_t panelCount() {
+    int64_t count = 0;
+    for (int64_t columns : op.getParts())
+      count += (columns + panelColumns - 1) / panelColumns;
+    return count;
+  }
+  Value chunksOfRows(Value rows) { return e.ceilDiv(rows, contractRows); }
+  /// Rows of a chunk: all have the same but the last, which may have fewer. 128 rows are twice 64, not 96 and 32.
+  Value chunkHeight(Value rows) {
+    Value chunks = e.maximum(chunksOfRows(rows), e.index(1));
+    return e.div(e.sub(e.add(rows, chunks), e.index(1)), chunks);
+  }
+  /// What falls to this call where only `rows` rows are live.
+  std::pair<Value, Value> shareOf(Value rows) {
+    Value all = e.dim(op.getRows()), panels = e.index(panelCount());
+    if (rows == all)
+      return {e.begin, e.end};
+    return e.shareOf(e.mul(chunksOfRows(rows), panels), e.mul(chunksOfRows(all), panels));
   }
 
   Value scratchAt(int64_t bytes) { return e.pointer(e.scratch, bytes, e.b.getI8Type()); }

@@ -24,9 +24,8 @@ public:
 
   LogicalResult emit() {
     LogicalResult result = success();
-    Value live = domain.empty() ? Value() : e.liveRows(cast<KernelOp>(op.getOperation()), domain[0]);
-    Value limited = op.getLiveRows() ? live : Value();
-    e.forItems([&](Value item) {
+    KernelOp kernel = cast<KernelOp>(op.getOperation());
+    auto emitItems = [&](Value item) {
       Value leading = item, from = e.index(0), to = e.index(1);
       if (!domain.empty()) {
         DimAttr inner = domain.back();
@@ -43,17 +42,31 @@ public:
         if (i > 1)
           leading = e.div(leading, size);
       }
-      if (limited && domain.size() == 1)
-        to = e.minimum(to, limited);
-      if (limited && domain.size() > 1)
-        e.ifThen(e.less(indices[0], limited), [&] { result = emitItem(indices, from, to); });
-      else
-        result = emitItem(indices, from, to);
-    });
+      if (op.getLiveRows() && domain.size() == 1)
+        to = e.minimum(to, e.liveRows(kernel, domain[0]));
+      result = emitItem(indices, from, to);
+    };
+    auto [begin, end] = shareOf(kernel);
+    e.forLoop(begin, end, 1, emitItems);
     return result;
   }
 
 private:
+  /// What falls to this call. A single dimension is cut into chunks, others begin with rows.
+  std::pair<Value, Value> shareOf(KernelOp kernel) {
+    if (!op.getLiveRows())
+      return {e.begin, e.end};
+    Value live = e.liveRows(kernel, domain[0]), all = e.dim(domain[0]);
+    auto itemsOf = [&](Value size) {
+      if (domain.size() == 1)
+        return e.ceilDiv(size, mapChunk(op));
+      for (DimAttr dim : ArrayRef(domain).drop_front().drop_back())
+        size = e.mul(size, e.dim(dim));
+      return e.mul(size, e.dim(chunksOf(domain.back(), mapChunk(op))));
+    };
+    return e.shareOf(itemsOf(live), itemsOf(all));
+  }
+
   LogicalResult emitItem(ArrayRef<Value> indices, Value from, Value to) {
     Block &block = op.getBody().front();
     IRMapping outer;

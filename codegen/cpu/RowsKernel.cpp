@@ -21,8 +21,7 @@ public:
 
   LogicalResult emit() {
     LogicalResult result = success();
-    Value limit = e.minimum(e.end, e.liveRows(cast<KernelOp>(op.getOperation()), op.getRows()));
-    e.forLoop(e.begin, limit, 1, [&](Value row) { result = emitRow(row); });
+    e.forLiveItems(cast<KernelOp>(op.getOperation()), op.getRows(), [&](Value row) { result = emitRow(row); });
     return result;
   }
 

@@ -23,6 +23,10 @@ constexpr int64_t attendKeys = 64;
 /// Positions of the innermost dimension that one item of a map computes.
 int64_t mapChunk(MapOp op);
 
+/// Rows whose attention to cached keys is computed head by head: those of a sentence share keys, which then come from a
+/// cache of the processor for all rows but the first.
+constexpr int64_t attendRowsTogether = 8;
+
 } // namespace mlir::kernel::cpu
 
 #endif // TRANSEPT_CODEGEN_CPU_SCHEDULE_H

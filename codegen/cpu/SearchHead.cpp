@@ -86,8 +86,7 @@ LogicalResult cpu::emitSearchHead(Emitter &e, SearchHeadOp op) {
         specialLogits = e.buffer(op.getOutputs()[4]);
   Type i32 = e.b.getI32Type();
   Value specials = e.dim(shapeOf(1)[1]), topk = e.dim(shapeOf(4)[2]);
-  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(shapeOf(0)[0], dimConstant(op.getContext(), blocks))));
-  e.forLoop(e.begin, limit, 1, [&](Value item) {
+  e.forLiveItems(kernel, dimMul(shapeOf(0)[0], dimConstant(op.getContext(), blocks)), [&](Value item) {
     Value r = e.div(item, e.index(blocks)), block = e.rem(item, e.index(blocks));
     Value from = e.mul(block, e.index(blockSize)), to = e.minimum(e.add(from, e.index(blockSize)), e.index(vocabulary));
     Value row = e.pointer(logits, e.mul(r, e.index(vocabulary)), e.f32());

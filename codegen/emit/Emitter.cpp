@@ -105,6 +105,18 @@ Value Emitter::liveRows(KernelOp kernel, DimAttr total) {
   return minimum(live, all);
 }
 
+std::pair<Value, Value> Emitter::shareOf(Value live, Value all) {
+  if (live == all)
+    return {begin, end};
+  auto scaled = [&](Value item) { return div(mul(item, live), maximum(all, index(1))); };
+  return {scaled(begin), scaled(end)};
+}
+
+void Emitter::forLiveItems(KernelOp kernel, DimAttr items, llvm::function_ref<void(Value)> body) {
+  auto [from, to] = shareOf(liveRows(kernel, items), dim(items));
+  forLoop(from, to, 1, body);
+}
+
 //===- Constants and types
 //-----------------------------------------------------------------------------------------===//
 

@@ -50,6 +50,11 @@ public:
   void forItems(llvm::function_ref<void(Value item)> body) { forLoop(begin, end, 1, body); }
   /// `total`, the size of a loop that contains the leading dimension; with live rows, the part of it that is live.
   Value liveRows(KernelOp kernel, DimAttr total);
+  /// The part of begin to end, of `all` items, that falls to this call where only the first `live` are computed:
+  /// whoever shares the items shares those alike.
+  std::pair<Value, Value> shareOf(Value live, Value all);
+  /// Items of a kernel that has `items` of them, each of one row; with live rows, of those.
+  void forLiveItems(KernelOp kernel, DimAttr items, llvm::function_ref<void(Value item)> body);
 
   //===- Constants and types ---===//
   Value index(int64_t value);

@@ -80,6 +80,11 @@ Kernels::~Kernels() {
 }
 
 void Kernels::run(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int parts) {
+  for (int part = parts; part-- > 0;)
+    runPart(index, buffers, sizes, part, parts);
+}
+
+void Kernels::runPart(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int part, int parts) {
   const Kernel &kernel = kernels.at(index);
   llvm::StringMap<int64_t> symbols;
   for (size_t i = 0; i < kernel.symbols.size(); ++i)
@@ -87,8 +92,7 @@ void Kernels::run(unsigned index, std::vector<void *> buffers, std::vector<int64
   int64_t items = *mlir::transept::evaluate(kernel.items, symbols);
   Bytes scratch(*mlir::transept::evaluate(kernel.scratch, symbols));
   transept_dispatch dispatch = {buffers.data(), sizes.data(), &error};
-  for (int part = parts; part-- > 0;)
-    table->kernels[index](&dispatch, items * part / parts, items * (part + 1) / parts, scratch.data());
+  table->kernels[index](&dispatch, items * part / parts, items * (part + 1) / parts, scratch.data());
 }
 
 std::vector<std::string> codegen_test::runnableLevels(llvm::StringRef precision) {

@@ -53,6 +53,8 @@ public:
 
   /// The items of kernel `index` for these sizes, in `parts` calls from the last part to the first.
   void run(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int parts = 1);
+  /// One of those calls.
+  void runPart(unsigned index, std::vector<void *> buffers, std::vector<int64_t> sizes, int part, int parts);
   const std::string &object() const { return bytes; }
   mlir::transept::DimAttr items(unsigned index) const { return kernels.at(index).items; }
 

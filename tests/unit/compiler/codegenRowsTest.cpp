@@ -1,5 +1,6 @@
 // kernel.contract and kernel.rows: values by plain C++ in the stated order of additions.
 #include "tests/unit/compiler/codegenHarness.h"
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -100,6 +101,64 @@ kernel.func @k symbols ["rows"] from "" {
   kernels.run(0, {x.data(), w.data(), y.data(), live.data()}, {8});
   for (int64_t i = 0; i < 8 * 64; ++i)
     ASSERT_EQ(y[i], i < 3 * 64 ? 8.0f : -1.0f);
+}
+
+// Whoever has half of the items has half of those that are live, however few.
+TEST_P(Contract, SharesLiveRows) {
+  Kernels kernels(R"(
+kernel.func @contract symbols ["rows"] from "" {
+^bb0(%x: !kernel.buffer<f32>, %w: !kernel.buffer<f32>, %y: !kernel.buffer<f32>, %live: !kernel.buffer<i32>):
+  kernel.contract rows #transept.dim<rows> k 4 parts [128]
+      shapes [#transept.dims<[rows, 4]>, #transept.dims<[2, 4, 64]>, #transept.dims<[rows, 128]>]
+      ins(%x, %w) outs(%y) live(%live) {
+  ^bb1(%i: index, %j: index, %s: f32):
+    kernel.yield %s : f32
+  } : (!kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<i32>) -> ()
+}
+kernel.func @integers symbols ["rows"] from "" {
+^bb0(%x: !kernel.buffer<f32>, %w: !kernel.buffer<ui8>, %y: !kernel.buffer<f32>, %live: !kernel.buffer<i32>):
+  kernel.contract rows #transept.dim<rows> k 4 parts [128]
+      shapes [#transept.dims<[rows, 4]>, #transept.dims<[2, 1, 64, 4]>, #transept.dims<[rows, 128]>]
+      ins(%x, %w) outs(%y) live(%live) attributes {quantised} {
+  ^bb1(%i: index, %j: index, %s: f32):
+    kernel.yield %s : f32
+  } : (!kernel.buffer<f32>, !kernel.buffer<ui8>, !kernel.buffer<f32>, !kernel.buffer<i32>) -> ()
+}
+kernel.func @map symbols ["rows"] from "" {
+^bb0(%x: !kernel.buffer<f32>, %y: !kernel.buffer<f32>, %live: !kernel.buffer<i32>):
+  kernel.map domain [#transept.dim<rows>, #transept.dim<4>, #transept.dim<32>]
+      shapes [#transept.dims<[rows, 4]>, #transept.dims<[rows, 4, 32]>] ins(%x) outs(%y) live(%live) {
+  ^bb1(%i: index, %j: index, %l: index, %xa: !kernel.buffer<f32>):
+    %0 = kernel.load %xa[%i, %j] : !kernel.buffer<f32> -> f32
+    kernel.yield %0 : f32
+  } : (!kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<i32>) -> ()
+})",
+                  GetParam());
+  const int64_t rows = 200, columns = 128;
+  Array<float> x(rows * 4, 1.0f), w(4 * columns, 2.0f);
+  Array<uint8_t> narrow(4 * columns, 129);
+  for (int32_t count : {0, 1, 10, 97, 200}) {
+    Array<int32_t> live(1, count);
+    for (unsigned kernel : {0, 1, 2}) {
+      int64_t written[2], all = 0;
+      for (int part : {0, 1}) {
+        Array<float> y(rows * columns, -1.0f);
+        std::vector<void *> buffers = {x.data(), kernel ? static_cast<void *>(narrow.data()) : w.data(), y.data(),
+                                       live.data()};
+        if (kernel == 2)
+          buffers.erase(buffers.begin() + 1);
+        kernels.runPart(kernel, buffers, {rows}, part, 2);
+        written[part] = std::count_if(y.begin(), y.end(), [](float value) { return value != -1; });
+        all += written[part];
+      }
+      EXPECT_EQ(all, count * columns) << kernel;
+      // An item has 32 elements, or one panel and as many rows as the others, give or take one.
+      EXPECT_LE(std::abs(written[0] - written[1]), kernel == 2  ? 32
+                                                   : count > 96 ? 2 * 64
+                                                                : 0)
+          << kernel << " " << count;
+    }
+  }
 }
 
 class Rows : public testing::TestWithParam<std::string> {};
