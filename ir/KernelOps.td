@@ -161,7 +161,7 @@ def Kernel_AttendOp : Kernel_KernelOp<"attend"> {
 def Kernel_AttendCacheOp : Kernel_KernelOp<"attend_cache"> {
   let summary = "Attention of T new positions per row over the paged self cache, each over positions 0 … its own";
   let description = [{
-    inputs: query [rows, T, H, D], pool [blocks, E], block table i32 [rows, capacity], position i64 [rows] (of query 0), and with
+    inputs: query [rows, T, H, D], pool f32 or bf16 [blocks, E], block table i32 [rows, capacity], position i64 [rows] (of query 0), and with
     `relativeOrigin` a table as in attend, with positions for i.
     output: [rows, T, H, Dv].
     The key of position p and head h is at pool[block[row, p]] + keyOffset + (h * 16 + p mod 16) * D, likewise the value.
@@ -173,7 +173,7 @@ def Kernel_AttendCacheOp : Kernel_KernelOp<"attend_cache"> {
 def Kernel_AttendSourceOp : Kernel_KernelOp<"attend_source"> {
   let summary = "Attention of rows over the keys and values of their source slot";
   let description = [{
-    inputs: query [rows, T, H, D], key [batch, S, Hk, D], value [batch, S, Hk, Dv], source i32 [rows], and with `hasKeyMask`
+    inputs: query [rows, T, H, D], key and value, both f32 or bf16, [batch, S, Hk, D] and [batch, S, Hk, Dv], source i32 [rows], and with `hasKeyMask`
     a mask [batch, S]. output: [rows, T, H, Dv], and with two outputs the probabilities [rows, H, T, S].
   }];
   let arguments = !con(base, (ins F32Attr:$scale, I64Attr:$emptyRow, UnitAttr:$hasKeyMask));
@@ -182,7 +182,7 @@ def Kernel_AttendSourceOp : Kernel_KernelOp<"attend_source"> {
 def Kernel_CacheAppendOp : Kernel_KernelOp<"cache_append"> {
   let summary = "Writes the keys and values of the rows' T new positions into the paged self cache";
   let description = [{
-    inputs: key [rows, T, Hk, D], value [rows, T, Hk, Dv], pool [blocks, E] (written in place), block table i32 [rows, capacity], position i64 [rows].
+    inputs: key [rows, T, Hk, D], value [rows, T, Hk, Dv], pool [blocks, E] of the same type (written in place), block table i32 [rows, capacity], position i64 [rows].
     No outputs. Addresses as in attend_cache.
   }];
   let arguments = !con(base, (ins I64Attr:$kvHeads, I64Attr:$keySize, I64Attr:$valueSize, I64Attr:$keyOffset, I64Attr:$valueOffset));

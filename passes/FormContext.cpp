@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "passes/FormContext.h"
+#include "passes/NarrowCaches.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -53,6 +54,8 @@ StringRef transept::stateRole(StringRef name) {
 
 FailureOr<CacheLayout> CacheLayout::of(ModuleOp module) {
   CacheLayout layout;
+  Builder builder(module.getContext());
+  layout.element = module->hasAttr(narrowCachesAttrName) ? Type(builder.getBF16Type()) : builder.getF32Type();
   WalkResult result = module.walk([&](CacheAppendOp op) {
     auto key = cast<RankedTensorType>(op.getKey().getType());
     auto value = cast<RankedTensorType>(op.getValue().getType());

@@ -21,6 +21,8 @@ struct CacheLayout {
   };
   std::map<int64_t, Layer> layers;
   int64_t blockElements = 0;
+  /// f32 or bf16, see passes/NarrowCaches.h.
+  Type element;
 
   /// Collects the appends of the whole module: all entries share one pool.
   static FailureOr<CacheLayout> of(ModuleOp module);

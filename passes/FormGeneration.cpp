@@ -12,7 +12,7 @@ using namespace mlir::transept;
 /// Where the self caches live, and what says where a row's positions are.
 static SmallVector<Value> poolInputs(FormContext &f) {
   Type i32 = f.builder.getI32Type(), i64 = f.builder.getI64Type();
-  return {f.state("cache.self", {f.symbol("blocks"), f.constant(f.cache.blockElements)}, f.builder.getF32Type()),
+  return {f.state("cache.self", {f.symbol("blocks"), f.constant(f.cache.blockElements)}, f.cache.element),
           f.state("step.block", {f.symbol("rows"), f.symbol("capacity")}, i32),
           f.state("step.position", {f.symbol("rows")}, i64)};
 }
@@ -42,10 +42,10 @@ LogicalResult transept::form(FormContext &f, ReadSizesOp op) {
 LogicalResult transept::form(FormContext &f, CacheAppendOp op) {
   const CacheLayout::Layer &layer = f.cache.layers.at(op.getLayer());
   DimAttr rows = f.symbol("rows");
-  auto float32 = [&](Value tensor) { return f.cast(op.getLoc(), f.tensor(tensor), f.builder.getF32Type()); };
+  auto stored = [&](Value tensor) { return f.cast(op.getLoc(), f.tensor(tensor), f.cache.element); };
   if (graphDims(op.getKey()).front() != rows)
     return op.emitOpError() << "appends " << op.getKey().getType() << ", which holds no positions of the rows";
-  SmallVector<Value> inputs = {float32(op.getKey()), float32(op.getValue())};
+  SmallVector<Value> inputs = {stored(op.getKey()), stored(op.getValue())};
   llvm::append_range(inputs, poolInputs(f));
   f.builder.create<kernel::CacheAppendOp>(op.getLoc(), TypeRange{}, inputs, ValueRange{}, Value(), f.shapes(inputs, {}),
                                           layer.heads, layer.keySize, layer.valueSize, layer.keyOffset,
@@ -92,8 +92,10 @@ LogicalResult transept::form(FormContext &f, CrossAttentionOp op) {
   if (dims.size() != 4 || key.size() != 4 || value.size() != 4)
     return op.emitOpError() << "has operands of other rank than 4";
   SmallVector<Value> inputs;
-  for (Value operand : {op.getQuery(), op.getKey(), op.getValue()})
-    inputs.push_back(f.cast(loc, f.tensor(operand), f32));
+  inputs.push_back(f.cast(loc, f.tensor(op.getQuery()), f32));
+  for (Value operand : {op.getKey(), op.getValue()})
+    inputs.push_back(
+        f.cast(loc, f.tensor(operand), graphElementType(operand) == f.cache.element ? f.cache.element : f32));
   inputs.push_back(f.state("step.source", {f.symbol("rows")}, f.builder.getI32Type()));
   if (op.getKeyMask())
     inputs.push_back(formKeyMask(f, loc, f.tensor(op.getKeyMask()), {key[0], key[1]}));

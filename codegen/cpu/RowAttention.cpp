@@ -1,8 +1,8 @@
 //===- RowAttention.cpp - attention of single query rows, and the cache they read ---------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is a row and a head. The elements of a query and a key are multiplied in 16 lanes that are then added up; the
-// values are added key by key.
+// An item is a row, one of its queries and a head. The elements of a query and a key are multiplied in 16 lanes that
+// are then added up; the values are added key by key.
 
 #include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/LaneMatrix.h"
@@ -26,6 +26,7 @@ struct RowAttention {
   int64_t keySize = 0, valueSize = 0;
   double scale = 1;
   EmptyRow emptyRow = EmptyRow::Uniform;
+  Type element;                                // of keys and values, f32 or bf16
   Value query;                                 // pointer to keySize floats
   Value count;                                 // index
   llvm::function_ref<Value(Value)> key, value; // pointers of key and value j
@@ -42,7 +43,7 @@ public:
 
   void emit() {
     for (int64_t at = 0; at < row.keySize; at += lanes)
-      query.push_back(group(row.query, at, row.keySize));
+      query.push_back(group(row.query, at, row.keySize, e.f32()));
     int64_t groups = (row.valueSize + lanes - 1) / lanes;
     Emitter::Carried start{e.number(e.f32(), -infinity), e.number(e.f32(), 0)};
     start.append(groups, e.number(vf32, 0));
@@ -67,9 +68,11 @@ public:
   }
 
 private:
-  /// Sixteen floats; behind `size`, zeros.
-  Value group(Value base, int64_t at, int64_t size) {
-    Value loaded = e.load(e.pointer(base, at, e.f32()), vf32);
+  /// Sixteen elements as floats; behind `size`, zeros.
+  Value group(Value base, int64_t at, int64_t size, Type element) {
+    Value loaded = e.load(e.pointer(base, at, element), e.vectorOf(e.carriedType(element)));
+    if (!element.isF32())
+      loaded = emitExtend(e, loaded, element, e.f32());
     if (at + lanes <= size)
       return loaded;
     return e.select(e.lanesBelow(e.index(size - at)), loaded, e.number(vf32, 0));
@@ -107,7 +110,7 @@ private:
       }
       for (auto [g, part] : llvm::enumerate(query))
         for (int64_t i = 0; i < together; ++i)
-          sums[i] = e.fma(part, group(pointers[i], g * lanes, row.keySize), sums[i]);
+          sums[i] = e.fma(part, group(pointers[i], g * lanes, row.keySize, row.element), sums[i]);
       // What lies behind the sums of these keys is overwritten by the next ones.
       e.store(emitLaneSums(e, sums), e.pointer(row.scores, position, e.f32()));
     });
@@ -138,7 +141,7 @@ private:
       Value shown = e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0));
       Emitter::Carried next;
       for (auto [g, part] : llvm::enumerate(sofar)) {
-        Value value = group(source, g * lanes, row.valueSize);
+        Value value = group(source, g * lanes, row.valueSize, row.element);
         if (row.visible)
           value = e.select(shown, value, e.number(vf32, 0));
         next.push_back(e.fma(weights, value, part));
@@ -158,7 +161,7 @@ private:
       values = e.forLoop(e.index(0), row.count, 1, values, [&](Value j, ValueRange sofar) {
         Emitter::Carried next;
         for (auto [g, part] : llvm::enumerate(sofar))
-          next.push_back(e.add(part, group(row.value(j), g * lanes, row.valueSize)));
+          next.push_back(e.add(part, group(row.value(j), g * lanes, row.valueSize, row.element)));
         return next;
       });
       Value count = e.b.create<arith::SIToFPOp>(e.loc, e.f32(), e.castIndex(row.count, e.b.getI64Type()));
@@ -205,6 +208,28 @@ Value emitShownKeys(Emitter &e, Value length, llvm::function_ref<Value(Value)> v
   return e.select(e.less(zero, end), e.minimum(end, length), length);
 }
 
+struct RowItem {
+  Value row, position, head; // position: which of the row's queries
+  Value index;               // of the query in [rows, positions, heads]
+};
+
+/// Calls `body` for the items of queries [rows, positions, heads, …], some rows at a time, for these head by head.
+void forRowItems(Emitter &e, KernelOp kernel, llvm::function_ref<void(const RowItem &)> body) {
+  ArrayRef<DimAttr> dims = shapeOf(kernel, 0);
+  Value rows = e.liveRows(kernel, dims[0]), positions = e.dim(dims[1]), heads = e.dim(dims[2]);
+  Value together = e.index(attendRowsTogether), whole = e.mul(e.mul(together, positions), heads);
+  e.forLiveItems(kernel, dimMul(dimMul(dims[0], dims[1]), dims[2]), [&](Value item) {
+    Value block = e.div(item, whole), inside = e.rem(item, whole), first = e.mul(block, together);
+    Value ofHead = e.mul(e.minimum(e.sub(rows, first), together), positions), query = e.rem(inside, ofHead);
+    RowItem found;
+    found.head = e.div(inside, ofHead);
+    found.row = e.add(first, e.div(query, positions));
+    found.position = e.rem(query, positions);
+    found.index = e.add(e.mul(e.add(e.mul(found.row, positions), found.position), heads), found.head);
+    body(found);
+  });
+}
+
 } // namespace
 
 LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
@@ -213,19 +238,16 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
   int64_t heads = op.getHeads(), kvHeads = op.getKvHeads(), keySize = op.getKeySize(), valueSize = op.getValueSize();
   Value query = e.buffer(op.getInputs()[0]), cache = e.buffer(op.getInputs()[1]), blocks = e.buffer(op.getInputs()[2]),
         positions = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
-  ArrayRef<DimAttr> queryDims = shapeOf(kernel, 0);
-  DimAttr rowItems = dimMul(queryDims[1], dimConstant(op.getContext(), heads));
-  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], rowItems)));
-  bool single = constantValue(queryDims[1]) == 1;
-  e.forLoop(e.begin, limit, 1, [&](Value item) {
-    Value r = e.div(item, e.dim(rowItems)), h = e.rem(item, e.index(heads));
+  Type type = elementTypeOf(op.getInputs()[1].getType());
+  forRowItems(e, kernel, [&](const RowItem &item) {
+    Value r = item.row, h = item.head;
     Value kvHead = e.div(h, e.index(heads / kvHeads));
     Value tableRow = e.pointer(blocks, e.mul(r, e.dim(table[1])), e.b.getI32Type());
     auto at = [&](Value j, int64_t offset, int64_t size) {
       Value block = e.castIndex(e.load(e.pointer(tableRow, j, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
       Value inside = e.add(e.mul(kvHead, e.index(cacheBlockPositions)), e.rem(j, e.index(cacheBlockPositions)));
       Value element = e.add(e.mul(block, e.dim(pool[1])), e.add(e.index(offset), e.mul(inside, e.index(size))));
-      return e.pointer(cache, element, e.f32());
+      return e.pointer(cache, element, type);
     };
     auto keyAt = [&](Value j) { return at(j, op.getKeyOffset(), keySize); };
     auto valueAt = [&](Value j) { return at(j, op.getValueOffset(), valueSize); };
@@ -233,11 +255,10 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
     RowAttention row;
     row.keySize = keySize;
     row.valueSize = valueSize;
+    row.element = type;
     row.scale = op.getScale().convertToFloat();
-    row.query = e.pointer(query, e.mul(item, e.index(keySize)), e.f32());
-    row.count = e.add(e.castIndex(position, e.b.getIndexType()), e.index(1));
-    if (!single)
-      row.count = e.add(row.count, e.div(e.rem(item, e.dim(rowItems)), e.index(heads)));
+    row.query = e.pointer(query, e.mul(item.index, e.index(keySize)), e.f32());
+    row.count = e.add(e.add(e.castIndex(position, e.b.getIndexType()), e.index(1)), item.position);
     row.key = keyAt;
     row.value = valueAt;
     if (op.getRelativeOrigin())
@@ -247,7 +268,7 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
         return emitRelative(e, e.buffer(op.getInputs()[4]), table, constantValue(table[0]) == 1 ? e.index(0) : h,
                             e.sub(distance, e.index(static_cast<int64_t>(*op.getRelativeOrigin()))));
       };
-    row.output = e.pointer(output, e.mul(item, e.index(valueSize)), e.f32());
+    row.output = e.pointer(output, e.mul(item.index, e.index(valueSize)), e.f32());
     row.scores = e.scratch;
     RowEmitter(e, row).emit();
   });
@@ -265,26 +286,28 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
         sources = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
   Value mask = op.getHasKeyMask() ? e.buffer(op.getInputs()[4]) : Value();
   Type maskType = mask ? elementTypeOf(op.getInputs()[4].getType()) : Type();
-  DimAttr rowItems = dimMul(queryDims[1], queryDims[2]);
-  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(queryDims[0], rowItems)));
   Value length = e.dim(keyDims[1]);
-  e.forLoop(e.begin, limit, 1, [&](Value item) {
-    Value r = e.div(item, e.dim(rowItems)), h = e.rem(item, e.index(*heads));
+  Type type = elementTypeOf(op.getInputs()[1].getType());
+  if (elementTypeOf(op.getInputs()[2].getType()) != type)
+    return op.emitOpError("has keys and values of two types");
+  forRowItems(e, kernel, [&](const RowItem &item) {
+    Value r = item.row, h = item.head;
     Value kvHead = e.div(h, e.index(*heads / *kvHeads));
     Value source = e.castIndex(e.load(e.pointer(sources, r, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
     Value first = e.mul(source, length);
     auto at = [&](Value base, Value j, int64_t size) {
       Value element = e.mul(e.add(e.mul(e.add(first, j), e.index(*kvHeads)), kvHead), e.index(size));
-      return e.pointer(base, element, e.f32());
+      return e.pointer(base, element, type);
     };
     auto keyAt = [&](Value j) { return at(keys, j, *keySize); };
     auto valueAt = [&](Value j) { return at(values, j, *valueSize); };
     RowAttention row;
     row.keySize = *keySize;
     row.valueSize = *valueSize;
+    row.element = type;
     row.scale = op.getScale().convertToFloat();
     row.emptyRow = static_cast<EmptyRow>(op.getEmptyRow());
-    row.query = e.pointer(query, e.mul(item, e.index(*keySize)), e.f32());
+    row.query = e.pointer(query, e.mul(item.index, e.index(*keySize)), e.f32());
     row.count = length;
     row.key = keyAt;
     row.value = valueAt;
@@ -294,10 +317,9 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
         return maskType.isInteger(1) ? shown
                                      : e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
       };
-    row.output = e.pointer(output, e.mul(item, e.index(*valueSize)), e.f32());
+    row.output = e.pointer(output, e.mul(item.index, e.index(*valueSize)), e.f32());
     if (op.getOutputs().size() > 1) {
-      Value t = e.div(e.rem(item, e.dim(rowItems)), e.index(*heads));
-      Value place = e.add(e.mul(e.add(e.mul(r, e.index(*heads)), h), e.dim(queryDims[1])), t);
+      Value place = e.add(e.mul(e.add(e.mul(r, e.index(*heads)), h), e.dim(queryDims[1])), item.position);
       row.probabilities = e.pointer(e.buffer(op.getOutputs()[1]), e.mul(place, length), e.f32());
     } else if (mask) {
       row.count = emitShownKeys(e, length, row.visible);
@@ -314,9 +336,12 @@ LogicalResult cpu::emitCacheAppend(Emitter &e, CacheAppendOp op) {
   Value cache = e.buffer(op.getInputs()[2]), blocks = e.buffer(op.getInputs()[3]),
         positions = e.buffer(op.getInputs()[4]);
   ArrayRef<DimAttr> keyDims = shapeOf(kernel, 0);
-  Value limit = e.minimum(e.end, e.liveRows(kernel, dimMul(keyDims[0], keyDims[1])));
   bool single = constantValue(keyDims[1]) == 1;
-  e.forLoop(e.begin, limit, 1, [&](Value item) {
+  Type type = elementTypeOf(op.getInputs()[2].getType()), carried = e.carriedType(type);
+  for (Value operand : op.getInputs().take_front(2))
+    if (elementTypeOf(operand.getType()) != type)
+      return op.emitOpError("appends ") << operand.getType() << " to a cache of " << type;
+  e.forLiveItems(kernel, dimMul(keyDims[0], keyDims[1]), [&](Value item) {
     Value r = single ? item : e.div(item, e.dim(keyDims[1]));
     Value position =
         e.castIndex(e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type()), e.b.getIndexType());
@@ -328,14 +353,14 @@ LogicalResult cpu::emitCacheAppend(Emitter &e, CacheAppendOp op) {
     auto copy = [&](Value source, int64_t offset, int64_t size) {
       e.forLoop(e.index(0), e.index(op.getKvHeads()), 1, [&](Value h) {
         Value slot = e.add(e.mul(h, e.index(cacheBlockPositions)), inside);
-        Value target = e.pointer(cache, e.add(first, e.add(e.index(offset), e.mul(slot, e.index(size)))), e.f32());
-        Value from = e.pointer(source, e.mul(e.add(e.mul(item, e.index(op.getKvHeads())), h), e.index(size)), e.f32());
+        Value target = e.pointer(cache, e.add(first, e.add(e.index(offset), e.mul(slot, e.index(size)))), type);
+        Value from = e.pointer(source, e.mul(e.add(e.mul(item, e.index(op.getKvHeads())), h), e.index(size)), type);
         e.forLaneGroups(e.index(0), e.index(size), [&](Value at, Value count) {
-          Value group = e.load(e.pointer(from, at, e.f32()), e.vf32());
+          Value group = e.load(e.pointer(from, at, type), e.vectorOf(carried));
           if (count)
-            e.maskedStore(group, e.pointer(target, at, e.f32()), e.lanesBelow(count));
+            e.maskedStore(group, e.pointer(target, at, type), e.lanesBelow(count));
           else
-            e.store(group, e.pointer(target, at, e.f32()));
+            e.store(group, e.pointer(target, at, type));
         });
       });
     };

@@ -126,6 +126,40 @@ def described(tool, root, tmp):
     expect(sizes["int8"] == sizes["int8-weights"] < sizes["bf16"] < sizes["fp32"], f"sizes are {sizes}")
 
 
+def caches(tool, root, tmp):
+    """Keys and values in bf16: half the memory, the same bits however they run, and answers that hardly differ."""
+    words = [row[0] for row in test_rows(root)[::40]]
+    exact = translated(tool, compiled(tool, root, tmp, "fp32"), words)
+    pages, artifacts = {}, {}
+    for mode, flags in (("fp32", ()), ("bf16", ("--caches", "bf16"))):
+        artifacts[mode] = os.path.join(tmp, f"caches-{mode}.tsp")
+        expect_success(tool.compile(os.path.join(root, "models/g2p"), artifacts[mode], *flags), mode)
+        result = tool.run("transept", "inspect", artifacts[mode], "--plan", "--json")
+        expect_success(result, mode)
+        pages[mode] = json.loads(result.stdout)
+    answers = set()
+    for level, batch, threads in (("avx512", 1, 1), ("avx512", 32, 2), ("avx2", 1, 1), ("avx2", 7, 2)):
+        requests = "".join(json.dumps({"text": word, "num_beams": 4}) + "\n" for word in words[::20])
+        result = tool.run(
+            "transept", "generate", artifacts["bf16"], "--cpu", level, "--batch", batch, "--threads", threads, stdin=requests
+        )
+        if result.returncode == 7:
+            continue  # this machine lacks the level
+        expect_success(result, level)
+        answers.add(result.stdout)
+    expect(len(answers) == 1, f"{len(answers)} different answers")
+    lines = translated(tool, artifacts["bf16"], words)
+    same = sum(a == b for a, b in zip(lines, exact))
+    expect(same >= 0.99 * len(words), f"{same} of {len(words)} outputs are those of fp32")
+    for which, other in (("self_per_beam_and_token", 0), ("cross_per_source_token", 8)):  # the mask
+        wide, narrow = (pages[mode]["caches"][which]["bytes"] - other for mode in ("fp32", "bf16"))
+        expect(narrow > 0 and wide == 2 * narrow, f"{which}: {wide} and {narrow} bytes")
+
+    source, out = os.path.join(root, "models/g2p"), os.path.join(tmp, "no.tsp")
+    expect_error(tool.compile(source, out, "--caches", "fp8"), 2, "fp8", "fp32, bf16")
+    expect_error(tool.compile(source, out, "--caches", "bf16", "--target", "cpu,vulkan"), 2, "--caches", "cpu")
+
+
 def tests(tool, root):
     yield "precisions error rates", lambda tmp: error_rates(tool, root, tmp)
     # Attention and norms have the same bits on levels that fuse multiply-adds; integer sums have them everywhere.
@@ -136,4 +170,5 @@ def tests(tool, root):
     for level in ("avx512bf16", "avx2", "x86-64"):
         yield f"precisions same bits bf16 {level}", lambda tmp, level=level: same_bits(tool, root, tmp, "bf16", (level,))
     yield "precisions accuracy", lambda tmp: accuracy(tool, root, tmp)
+    yield "precisions caches", lambda tmp: caches(tool, root, tmp)
     yield "precisions described", lambda tmp: described(tool, root, tmp)

@@ -66,6 +66,7 @@ void defineFlags(CLI::App &app, Flags &flags) {
       ->type_name("GLOB")
       ->expected(1)
       ->take_all();
+  app.add_option("--caches", options.target.caches, "Of cached keys and values: fp32 or bf16")->type_name("NAME");
   app.add_option("--cpu-levels", flags.levels,
                  "Instruction sets to compile for: avx512,avx2,x86-64; in bf16 also avx512bf16, in int8 avx512vnni; "
                  "default: all of these; for Arm: neon")
@@ -258,9 +259,12 @@ int runTool(int argc, char **argv) {
   if (flags.asGraph && flags.asExport)
     return fail({ExitUsage, "--as-graph and --as-export exclude each other", {}});
   const bool writes = options.stopAfter.empty() || findPhase(options.stopAfter) == &phases().back();
-  if (!flags.accuracy.empty() && (options.target.precision == "fp32" || !options.startFrom.empty() || !writes))
-    return fail(
-        {ExitUsage, "--accuracy compares an artifact of another precision, compiled from a model, with fp32", {}});
+  if (!flags.accuracy.empty() && ((options.target.precision == "fp32" && options.target.caches == "fp32") ||
+                                  !options.startFrom.empty() || !writes))
+    return fail({ExitUsage,
+                 "--accuracy compares an artifact with another precision or other caches, compiled from a model, with "
+                 "fp32",
+                 {}});
   if (flags.maxLoss && flags.accuracy.empty())
     return fail({ExitUsage, "--max-loss needs --accuracy", {}});
   options.kind = flags.asGraph    ? CompileOptions::AsGraph
@@ -271,7 +275,7 @@ int runTool(int argc, char **argv) {
     std::tie(level, rest) = rest.split(',');
     options.target.cpuLevels.push_back(level.trim().str());
   }
-  for (const char *flag : {"--target", "--precision", "--keep-fp32", "--cpu-levels"})
+  for (const char *flag : {"--target", "--precision", "--caches", "--keep-fp32", "--cpu-levels"})
     options.targetGiven |= app.count(flag) > 0;
   if (std::optional<Failure> failure = completeOptions(options))
     return fail(*failure);

@@ -1,6 +1,7 @@
 //===- CompileOptions.cpp - what a user asks of the compiler --------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "passes/NarrowCaches.h"
 #include "passes/Quantise.h"
 #include "runtime/AtomicFile.h"
 #include "tools/driver/Compile.h"
@@ -48,6 +49,11 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
   if (!llvm::is_contained(precisionNames, target.precision))
     return usage("there is no precision " + quoted(target.precision) +
                  "; there are: " + llvm::join(ArrayRef(precisionNames), ", "));
+  if (!llvm::is_contained(cacheTypeNames, target.caches))
+    return usage("there are no caches in " + quoted(target.caches) +
+                 "; there are: " + llvm::join(ArrayRef(cacheTypeNames), ", "));
+  if (target.caches != cacheTypeNames[0] && target.hasVulkan())
+    return usage("--caches " + target.caches + " is for the target cpu: shaders keep caches in fp32");
   if (!target.keepFp32.empty() && target.precision == precisionNames[0])
     return usage("--keep-fp32 says what stays in fp32, where everything does");
   const std::vector<std::string> all = cpuLevelNames(target.precision);

@@ -14,6 +14,8 @@ struct TargetOptions {
   /// "cpu", "vulkan", or both, separated by a comma.
   std::string target = "cpu";
   std::string precision = "fp32";
+  /// Of cached keys and values: "fp32" or "bf16".
+  std::string caches = "fp32";
   /// Globs over nodes and weights whose products stay as they are.
   std::vector<std::string> keepFp32;
   /// Names of CPU levels, best first; empty: all, and none where the target is no CPU.
@@ -23,8 +25,8 @@ struct TargetOptions {
   bool hasCpu() const { return target != "vulkan"; }
 
   bool operator==(const TargetOptions &other) const {
-    return target == other.target && precision == other.precision && keepFp32 == other.keepFp32 &&
-           cpuLevels == other.cpuLevels;
+    return target == other.target && precision == other.precision && caches == other.caches &&
+           keepFp32 == other.keepFp32 && cpuLevels == other.cpuLevels;
   }
 };
 

@@ -116,6 +116,8 @@ DictionaryAttr mlir::transept::optionsToAttr(MLIRContext *context, const TargetO
   SmallVector<NamedAttribute> entries = {builder.getNamedAttr("cpu_levels", builder.getStrArrayAttr(levels)),
                                          builder.getNamedAttr("precision", builder.getStringAttr(options.precision)),
                                          builder.getNamedAttr("target", builder.getStringAttr(options.target))};
+  if (options.caches != TargetOptions().caches)
+    entries.push_back(builder.getNamedAttr("caches", builder.getStringAttr(options.caches)));
   SmallVector<StringRef> kept(options.keepFp32.begin(), options.keepFp32.end());
   if (!kept.empty())
     entries.push_back(builder.getNamedAttr("keep_fp32", builder.getStrArrayAttr(kept)));
@@ -138,7 +140,11 @@ std::optional<TargetOptions> mlir::transept::optionsFromAttr(DictionaryAttr attr
   auto levels = attr.getAs<ArrayAttr>("cpu_levels");
   if (!target || !precision || !levels)
     return std::nullopt;
-  TargetOptions options{target.str(), precision.str(), {}, {}};
+  TargetOptions options;
+  options.target = target.str();
+  options.precision = precision.str();
+  if (auto caches = attr.getAs<StringAttr>("caches"))
+    options.caches = caches.str();
   auto kept = attr.getAs<ArrayAttr>("keep_fp32");
   if (!appendStrings(levels, options.cpuLevels) || (kept && !appendStrings(kept, options.keepFp32)))
     return std::nullopt;

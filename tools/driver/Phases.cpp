@@ -15,6 +15,7 @@
 #include "passes/Form.h"
 #include "passes/Fuse.h"
 #include "passes/IntegerProducts.h"
+#include "passes/NarrowCaches.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 #include "passes/Quantise.h"
@@ -65,6 +66,7 @@ void addStage(PassList &list, const TargetOptions &options) {
 
 void addQuantise(PassList &list, const TargetOptions &options) {
   list.push_back(createQuantisePass({options.precision, options.keepFp32}));
+  list.push_back(createNarrowCachesPass(options.caches));
 }
 
 void addForm(PassList &list, const TargetOptions &) {
@@ -93,7 +95,8 @@ const Phase table[] = {
      "Caches are appended to and read in place; no function takes or returns them", graphDialects, addStage, checkStage,
      ExitUnsupported},
     {"quantise", "Decides which products multiply in bf16 or with 8-bit integers; in fp32, none",
-     "Ops whose weights became narrow say so; nothing else changed", graphDialects, addQuantise, checkStage, ExitUsage},
+     "Ops whose weights became narrow say so; narrow caches are written through casts", graphDialects, addQuantise,
+     checkStage, ExitUsage},
     {"form", "Turns graph ops into kernels, and fuses and groups them",
      "Entries of kernels; sizes are attributes, no longer in types", kernelDialects, addForm, checkForm,
      ExitUnsupported},

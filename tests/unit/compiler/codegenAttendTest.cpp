@@ -596,4 +596,84 @@ kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
   EXPECT_TRUE(sameBits(y, stepped));
 }
 
+//===- Caches in bf16
+//-------------------------------------------------------------------------------------------------===//
+
+/// The nearest numbers that bf16 has, and the bits they have there.
+std::pair<Array<float>, Array<uint16_t>> roundedToBf16(const Array<float> &numbers) {
+  std::vector<float> rounded;
+  std::vector<uint16_t> bits;
+  for (float number : numbers) {
+    uint32_t word;
+    std::memcpy(&word, &number, sizeof(word));
+    word = (word + 0x7fff + (word >> 16 & 1)) & 0xffff0000;
+    bits.push_back(uint16_t(word >> 16));
+    std::memcpy(&number, &word, sizeof(word));
+    rounded.push_back(number);
+  }
+  return {Array<float>(rounded), Array<uint16_t>(bits)};
+}
+
+// Attention extends what it reads and does what it does in f32, bit by bit.
+TEST_P(Attend, ReadsCachesInBf16) {
+  const int64_t H = 4, Hk = 2, D = 20, Dv = 12, capacity = 96, rows = 3, blocks = 24, sources = 2, S = 70;
+  const int64_t E = Hk * 16 * (D + Dv);
+  auto text = [&](const char *element) {
+    return replaced(R"(
+kernel.func @append symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%k: C, %v: C, %pool: C, %table: I, %position: !kernel.buffer<i64>):
+  kernel.cache_append shapes [#transept.dims<[rows, 1, 2, 20]>, #transept.dims<[rows, 1, 2, 12]>, #transept.dims<[blocks, _E]>,
+      #transept.dims<[rows, capacity]>, #transept.dims<[rows]>] ins(%k, %v, %pool, %table, %position)
+      {kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = 0 : i64, valueOffset = _v : i64}
+      : (C, C, C, I, !kernel.buffer<i64>) -> ()
+}
+kernel.func @attend symbols ["rows", "capacity", "blocks"] from "" {
+^bb0(%q: F, %pool: C, %table: I, %position: !kernel.buffer<i64>, %y: F):
+  kernel.attend_cache shapes [#transept.dims<[rows, 1, 4, 20]>, #transept.dims<[blocks, _E]>, #transept.dims<[rows, capacity]>,
+      #transept.dims<[rows]>, #transept.dims<[rows, 1, 4, 12]>] ins(%q, %pool, %table, %position) outs(%y)
+      {scale = 0.5 : f32, heads = 4 : i64, kvHeads = 2 : i64, keySize = 20 : i64, valueSize = 12 : i64, keyOffset = 0 : i64, valueOffset = _v : i64}
+      : (F, C, I, !kernel.buffer<i64>, F) -> ()
+}
+kernel.func @source symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: F, %k: C, %v: C, %sources: I, %y: F):
+  kernel.attend_source shapes [#transept.dims<[rows, 1, 4, 20]>, #transept.dims<[batch, S, 2, 20]>, #transept.dims<[batch, S, 2, 12]>,
+      #transept.dims<[rows]>, #transept.dims<[rows, 1, 4, 12]>] ins(%q, %k, %v, %sources) outs(%y)
+      {scale = 0.5 : f32, emptyRow = 0 : i64} : (F, C, C, I, F) -> ()
+}
+)",
+                    {{"_E", std::to_string(E)},
+                     {"_v", std::to_string(Hk * 16 * D)},
+                     {"F", "!kernel.buffer<!32>"},
+                     {"C", std::string("!kernel.buffer<") + element + ">"},
+                     {"I,", "!kernel.buffer<i32>,"},
+                     {"I)", "!kernel.buffer<i32>)"},
+                     {"!32", "f32"}});
+  };
+  Kernels wide(text("f32"), GetParam()), narrow(text("bf16"), GetParam());
+  auto [keys, keyBits] = roundedToBf16(randomFloats(capacity * rows * Hk * D, 1));
+  auto [values, valueBits] = roundedToBf16(randomFloats(capacity * rows * Hk * Dv, 2));
+  Array<float> q = randomFloats(rows * H * D, 3), pool(blocks * E, 0.0f), y(rows * H * Dv), z(rows * H * Dv);
+  Array<uint16_t> narrowPool(blocks * E, 0);
+  Array<int32_t> table(rows * capacity, 0), slots(std::vector<int32_t>{1, 1, 0});
+  Array<int64_t> position(rows, 0);
+  for (int64_t p = 0; p < S; ++p) {
+    for (int64_t r = 0; r < rows; ++r) {
+      position[r] = p;
+      table[r * capacity + p] = int32_t((p / 16 * rows + r) * 7 % blocks);
+    }
+    const int64_t key = p * rows * Hk * D, value = p * rows * Hk * Dv;
+    wide.run(0, {keys.begin() + key, values.begin() + value, pool.data(), table.data(), position.data()},
+             {rows, capacity, blocks});
+    narrow.run(0, {keyBits.begin() + key, valueBits.begin() + value, narrowPool.data(), table.data(), position.data()},
+               {rows, capacity, blocks}, 2);
+  }
+  wide.run(1, {q.data(), pool.data(), table.data(), position.data(), y.data()}, {rows, capacity, blocks});
+  narrow.run(1, {q.data(), narrowPool.data(), table.data(), position.data(), z.data()}, {rows, capacity, blocks}, 5);
+  EXPECT_TRUE(sameBits(y, z));
+  wide.run(2, {q.data(), keys.data(), values.data(), slots.data(), y.data()}, {rows, sources, S});
+  narrow.run(2, {q.data(), keyBits.data(), valueBits.data(), slots.data(), z.data()}, {rows, sources, S}, 5);
+  EXPECT_TRUE(sameBits(y, z));
+  EXPECT_NE(y[0], y[2 * H * Dv]);
+}
+
 } // namespace
