@@ -3,8 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // With a constant matrix of weights: a map gathers the window of every output position as a row, and the product of the
-// rows with the matrix is a contraction. Otherwise loops over channels and window in the body of a map.
+// rows with the matrix is a contraction, of floats or of the bytes behind 32-bit integers. Otherwise loops over
+// channels and window in the body of a map: so also groups, whose matrices are too narrow for panels of 64 columns.
 
+#include "passes/ElementExpr.h"
+#include "passes/FormIntegers.h"
 #include "passes/FormOps.h"
 
 using namespace mlir;
@@ -17,8 +20,14 @@ struct Convolution {
       : op(op), input(f.tensor(op.getInput())), dims(shapeOf(input).getDims()),
         weightDims(shapeOf(f.tensor(op.getWeight())).getDims()), spatial(dims.size() - 2) {}
 
-  /// The input element that window element `inside` of output position `out` reads, 0 in the padding.
-  Value element(Body &b, Value source, Value batch, Value channel, ValueRange out, ValueRange inside);
+  /// The element of `source`, which has the input's shape, that window element `inside` of output position `out` reads;
+  /// `padding` (null: 0) in the padding.
+  Value element(Body &b, Value source, Value batch, Value channel, ValueRange out, ValueRange inside,
+                Value padding = {});
+  /// The windows of all output positions: [batch, positions…, channels, kernel…]. Reads `inputs`, of which the first
+  /// has the input's shape.
+  using Element = function_ref<Value(Body &, ValueRange sources, function_ref<Value(Value padding)> at)>;
+  Value windows(FormContext &f, ArrayRef<Value> inputs, Type elementType, ArrayRef<DimAttr> result, Element element);
 
   ConvOp op;
   Value input;
@@ -26,7 +35,8 @@ struct Convolution {
   size_t spatial;
 };
 
-Value Convolution::element(Body &b, Value source, Value batch, Value channel, ValueRange out, ValueRange inside) {
+Value Convolution::element(Body &b, Value source, Value batch, Value channel, ValueRange out, ValueRange inside,
+                           Value padding) {
   SmallVector<Value> at = {batch, channel};
   Value isInside;
   for (size_t i = 0; i < spatial; ++i) {
@@ -41,29 +51,101 @@ Value Convolution::element(Body &b, Value source, Value batch, Value channel, Va
     at.push_back(position);
   }
   Value value = b.loadWide(source, at);
-  return isInside ? b.select(isInside, value, b.number(value.getType(), 0)) : value;
+  if (!isInside)
+    return value;
+  return b.select(isInside, value, padding ? padding : b.number(value.getType(), 0));
+}
+
+Value Convolution::windows(FormContext &f, ArrayRef<Value> inputs, Type elementType, ArrayRef<DimAttr> result,
+                           Element element) {
+  SmallVector<DimAttr> domain = {result.front()};
+  llvm::append_range(domain, result.drop_front(2));
+  llvm::append_range(domain, weightDims.drop_front());
+  return f.map(op.getLoc(), domain, inputs, elementType, [&](Body &b, ValueRange at, ValueRange sources) {
+    return element(b, sources, [&](Value padding) {
+      return this->element(b, sources[0], at[0], at[1 + spatial], at.slice(1, spatial), at.take_back(spatial), padding);
+    });
+  });
+}
+
+/// The windows as rows of `k` elements.
+Value asRows(FormContext &f, Convolution &conv, Value windows, int64_t k) {
+  SmallVector<DimAttr> rows(shapeOf(windows).getDims().take_front(1 + conv.spatial));
+  rows.push_back(f.constant(k));
+  return f.view(conv.op.getLoc(), windows, rows);
+}
+
+/// A product [batch, positions…, channels] with its channels before the positions.
+Value withChannelsFirst(FormContext &f, Convolution &conv, Value product) {
+  SmallVector<int64_t> order = {0, static_cast<int64_t>(conv.spatial) + 1};
+  for (size_t i = 0; i < conv.spatial; ++i)
+    order.push_back(1 + i);
+  return formTranspose(f, conv.op.getLoc(), product, order);
 }
 
 Value formByContraction(FormContext &f, Convolution &conv, const WeightMatrix &matrix, Value bias,
                         ArrayRef<DimAttr> result) {
+  Value windows = conv.windows(f, {conv.input}, f.builder.getF32Type(), result,
+                               [](Body &, ValueRange, function_ref<Value(Value)> at) { return at(Value()); });
+  return withChannelsFirst(f, conv,
+                           formContract(f, conv.op.getLoc(), asRows(f, conv, windows, matrix.k()), matrix, bias));
+}
+
+/// What the 32-bit integers are made of; nullopt where it is something else than bytes minus one zero point of them.
+std::optional<CentredBytes> centredBytes(Value value) {
+  CentredBytes centred;
+  if (auto difference = value.getDefiningOp<SubOp>()) {
+    value = difference.getLhs();
+    centred.zero = difference.getRhs();
+  }
+  auto cast = value.getDefiningOp<CastOp>();
+  if (!cast || !graphElementType(cast.getInput()).isInteger(8))
+    return std::nullopt;
+  centred.bytes = cast.getInput();
+  if (!centred.zero)
+    return centred;
+  Type element = graphElementType(centred.bytes);
+  if (auto zero = centred.zero.getDefiningOp<CastOp>())
+    centred.zero = zero.getInput();
+  auto isOne = [](DimAttr dim) { return constantValue(dim) == 1; };
+  if (!llvm::all_of(graphDims(centred.zero), isOne))
+    return std::nullopt;
+  if (graphElementType(centred.zero) == element)
+    return centred;
+  HostTensor content = constantContent(centred.zero);
+  const int64_t low = element.isUnsignedInteger() ? 0 : -128;
+  bool fits =
+      content && isa<IntegerType>(content.elementType()) && content.getInt(0) >= low && content.getInt(0) <= low + 255;
+  return fits ? std::optional(centred) : std::nullopt;
+}
+
+/// A convolution of centred bytes with a constant weight. The padding holds the zero point. Null where it is none.
+Value formByIntegers(FormContext &f, Convolution &conv, Value bias, ArrayRef<DimAttr> result) {
   ConvOp op = conv.op;
-  SmallVector<DimAttr> positions = {result.front()};
-  llvm::append_range(positions, result.drop_front(2));
-  SmallVector<DimAttr> domain(positions);
-  llvm::append_range(domain, conv.weightDims.drop_front());
-  Value windows =
-      f.map(op.getLoc(), domain, {conv.input}, f.builder.getF32Type(), [&](Body &b, ValueRange at, ValueRange sources) {
-        return conv.element(b, sources[0], at[0], at[1 + conv.spatial], at.slice(1, conv.spatial),
-                            at.take_back(conv.spatial));
+  HostTensor weight =
+      graphElementType(op).isSignlessInteger(32) && op.getGroup() == 1 ? constantContent(op.getWeight()) : HostTensor();
+  std::optional<CentredBytes> input = weight ? centredBytes(op.getInput()) : std::nullopt;
+  if (!input || weight.numElements() == 0)
+    return {};
+  const int64_t n = weight.shape()[0], k = weight.numElements() / n;
+  std::optional<IntegerMatrix> matrix =
+      integerMatrix(f.context(), k, n, [&](int64_t row, int64_t column) { return weight.getInt(column * k + row); });
+  if (!matrix)
+    return {};
+  Value zero = zeroPointOf(f, op.getLoc(), *input);
+  Type element = graphElementType(input->bytes);
+  SmallVector<Value> inputs = {f.tensor(input->bytes)};
+  if (zero)
+    inputs.push_back(zero);
+  Value windows = conv.windows(
+      f, inputs, f.builder.getI8Type(), result, [&](Body &b, ValueRange sources, function_ref<Value(Value)> at) {
+        Value padding;
+        if (zero)
+          padding = b.convert(b.loadWide(sources[1], {}), kernel::elementTypeOf(zero.getType()), element);
+        return toSignedByte(b, at(padding), element);
       });
-  SmallVector<DimAttr> rows(positions);
-  rows.push_back(f.constant(matrix.k()));
-  Value product = formContract(f, op.getLoc(), f.view(op.getLoc(), windows, rows), matrix, bias);
-  // Channels stand before the positions.
-  SmallVector<int64_t> order = {0, static_cast<int64_t>(conv.spatial) + 1};
-  for (size_t i = 0; i < conv.spatial; ++i)
-    order.push_back(1 + i);
-  return formTranspose(f, op.getLoc(), product, order);
+  return withChannelsFirst(
+      f, conv, formIntegerContract(f, op.getLoc(), asRows(f, conv, windows, k), shiftOf(element), zero, *matrix, bias));
 }
 
 Value formByLoops(FormContext &f, Convolution &conv, Value weight, Value bias, ArrayRef<DimAttr> result) {
@@ -103,9 +185,7 @@ LogicalResult transept::form(FormContext &f, ConvOp op) {
   std::optional<WeightMatrix> matrix = packedMatrix(op);
   if (matrix && failed(addNarrow(op, *matrix)))
     return failure();
-  if (matrix)
-    f.define(op, formByContraction(f, conv, *matrix, bias, result));
-  else
-    f.define(op, formByLoops(f, conv, f.tensor(op.getWeight()), bias, result));
+  Value formed = matrix ? formByContraction(f, conv, *matrix, bias, result) : formByIntegers(f, conv, bias, result);
+  f.define(op, formed ? formed : formByLoops(f, conv, f.tensor(op.getWeight()), bias, result));
   return success();
 }

@@ -106,6 +106,9 @@ std::optional<WeightMatrix> packedMatrix(Operation *op);
 LogicalResult addNarrow(Operation *op, WeightMatrix &matrix);
 /// input [..., K] times the matrix, plus bias [N] (a kernel tensor) or null. Result [..., N].
 Value formContract(FormContext &f, Location loc, Value input, const WeightMatrix &matrix, Value bias);
+/// sum over k of lhs[…, m, k] * rhs[…, k, n] (kernel tensors) as a map: the result of `op`. With `transposed`, rhs is
+/// [n, k].
+Value formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, bool transposed);
 
 /// A mask of keys under the shape [batch, keys], in a type that kernels take: non-zero = visible.
 Value formKeyMask(FormContext &f, Location loc, Value mask, ArrayRef<DimAttr> shape);

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "passes/ElementExpr.h"
 #include "passes/FormOps.h"
 #include "passes/Quantise.h"
 
@@ -122,8 +121,7 @@ Value transept::formContract(FormContext &f, Location loc, Value input, const We
   return f.view(loc, op.getResult(0), dims);
 }
 
-/// sum over k of lhs[…, m, k] * rhs[…, k, n] as a map. With `transposed`, rhs is [n, k].
-static Value formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, bool transposed) {
+Value transept::formProduct(FormContext &f, Operation *op, Value lhs, Value rhs, bool transposed) {
   SmallVector<DimAttr> domain = graphDims(op->getResult(0));
   Type type = graphElementType(op->getResult(0)), elementType = kernel::elementTypeOf(lhs.getType());
   ArrayRef<DimAttr> left = shapeOf(lhs).getDims(), right = shapeOf(rhs).getDims();
@@ -181,136 +179,6 @@ LogicalResult transept::form(FormContext &f, MatMulOp op) {
     return failure();
   f.define(op, matrix ? formContract(f, op.getLoc(), lhs, *matrix, Value())
                       : formProduct(f, op, lhs, f.tensor(op.getRhs()), /*transposed=*/false));
-  return success();
-}
-
-/// The tensor in 32 bits with its zero point subtracted: a scalar, or one per row (lhs) or column (rhs).
-static Value withoutZeroPoint(FormContext &f, Location loc, Value tensor, Value zeroPoint, bool perRow) {
-  SmallVector<DimAttr> domain(shapeOf(tensor).getDims());
-  Type type = kernel::elementTypeOf(tensor.getType()), i32 = f.builder.getI32Type();
-  SmallVector<Value> inputs = {tensor};
-  if (zeroPoint)
-    inputs.push_back(zeroPoint);
-  return f.map(loc, domain, inputs, i32, [&](Body &b, ValueRange at, ValueRange sources) {
-    Value value = b.convert(b.load(sources[0], at), type, i32);
-    if (!zeroPoint)
-      return value;
-    ArrayRef<DimAttr> dims = shapeOf(zeroPoint).getDims();
-    // One per row: a column.
-    SmallVector<DimAttr> read(dims);
-    if (dims.size() == 1 && perRow && at.size() > 1)
-      read.push_back(f.constant(1));
-    SmallVector<Value> place = broadcastIndices(b, at, read, domain);
-    place.resize(dims.size());
-    return b.sub(value, b.convert(b.load(sources[1], place), type, i32));
-  });
-}
-
-/// One number, as a view without axes; null where it is more or less.
-static Value oneNumber(FormContext &f, Location loc, Value tensor) {
-  bool one = llvm::all_of(shapeOf(tensor).getDims(), [](DimAttr dim) { return constantValue(dim) == 1; });
-  return one ? f.view(loc, tensor, {}) : Value();
-}
-
-namespace {
-/// A constant matrix of 8-bit integers without its zero points, with the offset 128, and the sums of its columns.
-struct IntegerMatrix {
-  int64_t k, n;
-  std::string key, sumsKey;
-};
-} // namespace
-
-/// nullopt where the operand is no such matrix, or does not fit 8 bits without its zero points.
-static std::optional<IntegerMatrix> integerMatrix(FormContext &f, Value rhs, Value zeroPoint) {
-  HostTensor content = constantContent(rhs), zeros = zeroPoint ? constantContent(zeroPoint) : HostTensor();
-  if (!content || (zeroPoint && !zeros) || content.shape().size() != 2 || content.numElements() == 0 ||
-      content.shape()[0] > 1 << 16)
-    return std::nullopt;
-  IntegerMatrix matrix{content.shape()[0], content.shape()[1], {}, {}};
-  if (zeros && zeros.numElements() != 1 && zeros.numElements() != matrix.n)
-    return std::nullopt;
-  HostTensor bytes = HostTensor::make(
-      RankedTensorType::get({matrix.k, matrix.n}, IntegerType::get(f.context(), 8, IntegerType::Unsigned)));
-  HostTensor sums = HostTensor::make(RankedTensorType::get({matrix.n}, f.builder.getI32Type()));
-  std::vector<int64_t> totals(matrix.n, 0);
-  for (int64_t i = 0; i < content.numElements(); ++i) {
-    int64_t zero = zeros ? zeros.getInt(zeros.numElements() == 1 ? 0 : i % matrix.n) : 0;
-    int64_t element = content.getInt(i) - zero;
-    if (element < -128 || element > 127)
-      return std::nullopt;
-    bytes.setInt(i, element + 128);
-    totals[i % matrix.n] += element;
-  }
-  for (int64_t column = 0; column < matrix.n; ++column)
-    sums.setInt(column, totals[column]);
-  WeightStore &store = WeightStore::of(f.context());
-  matrix.key = store.add(bytes.getType(), bytes.bytes());
-  matrix.sumsKey = store.add(sums.getType(), sums.bytes());
-  return matrix;
-}
-
-/// The product as a contraction of bytes; null where an operand is none that one takes.
-static Value formIntegerContract(FormContext &f, MatMulIntegerOp op) {
-  Location loc = op.getLoc();
-  Value lhs = f.tensor(op.getLhs());
-  Type element = kernel::elementTypeOf(lhs.getType()), i8 = f.builder.getI8Type(), i32 = f.builder.getI32Type();
-  Value zero = op.getLhsZeroPoint() ? oneNumber(f, loc, f.tensor(op.getLhsZeroPoint())) : Value();
-  if (!element.isInteger(8) || shapeOf(lhs).getDims().empty() || (op.getLhsZeroPoint() && !zero))
-    return {};
-  std::optional<IntegerMatrix> matrix = integerMatrix(f, op.getRhs(), op.getRhsZeroPoint());
-  if (!matrix)
-    return {};
-  // Signed bytes: what that takes away comes back with the zero point.
-  int64_t shift = element.isUnsignedInteger() ? 128 : 0;
-  if (shift)
-    lhs = f.map(loc, shapeOf(lhs).getDims(), {lhs}, i8, [&](Body &b, ValueRange at, ValueRange sources) {
-      Value wide = b.convert(b.load(sources[0], at), element, i32);
-      return b.convert(b.sub(wide, b.integer(i32, shift)), i32, i8);
-    });
-  SmallVector<DimAttr> dims(shapeOf(lhs).getDims());
-  Value x = f.viewAsRows(loc, lhs);
-  DimAttr rows = shapeOf(x).getDims().front(), n = f.constant(matrix->n);
-  int64_t panels = llvm::divideCeil(matrix->n, kernel::panelColumns);
-  Type stored = IntegerType::get(f.context(), 8, IntegerType::Unsigned);
-  SmallVector<Value> inputs = {x, f.panels({matrix->key}, {false}, kernel::panelType(stored, panels, matrix->k))};
-  bool corrects = shift || zero;
-  if (corrects)
-    inputs.push_back(f.weight(matrix->sumsKey, RankedTensorType::get({matrix->n}, i32)));
-  if (zero)
-    inputs.push_back(zero);
-  SmallVector<DimAttr> result = {rows, n};
-  auto contract = f.builder.create<kernel::ContractOp>(
-      loc, TypeRange{plainType(result, i32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(result)), rows,
-      f.builder.getI64IntegerAttr(matrix->k), f.builder.getDenseI64ArrayAttr({matrix->n}), UnitAttr(), 1);
-  Block *block = f.builder.createBlock(&contract.getEpilogues().front());
-  Type index = f.builder.getIndexType();
-  block->addArguments({index, index, i32}, {loc, loc, loc});
-  Value value = block->getArgument(2);
-  Body b(loc, f.builder);
-  if (corrects) {
-    Value sum = b.load(block->addArgument(inputs[2].getType(), loc), {block->getArgument(1)});
-    Value factor = b.integer(i32, shift);
-    if (zero) {
-      Type type = kernel::elementTypeOf(zero.getType());
-      factor = b.sub(factor, b.convert(b.load(block->addArgument(zero.getType(), loc), {}), type, i32));
-    }
-    value = b.add(value, b.mul(factor, sum));
-  }
-  b.create<kernel::YieldOp>(value);
-  f.builder.setInsertionPointAfter(contract);
-  dims.back() = n;
-  return f.view(loc, contract.getResult(0), dims);
-}
-
-LogicalResult transept::form(FormContext &f, MatMulIntegerOp op) {
-  if (Value product = formIntegerContract(f, op)) {
-    f.define(op, product);
-    return success();
-  }
-  auto zeroPoint = [&](Value graphValue) { return graphValue ? f.tensor(graphValue) : Value(); };
-  Value lhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getLhs()), zeroPoint(op.getLhsZeroPoint()), true);
-  Value rhs = withoutZeroPoint(f, op.getLoc(), f.tensor(op.getRhs()), zeroPoint(op.getRhsZeroPoint()), false);
-  f.define(op, formProduct(f, op, lhs, rhs, /*transposed=*/false));
   return success();
 }
 

@@ -11,7 +11,8 @@ namespace mlir::transept {
 
 /// The product of a tensor and a constant matrix that are (q - zero point) * scale of 8-bit integers, with one scale
 /// for the tensor and one for the matrix or for each of its columns, becomes the exact product of the integers times
-/// the scales. Before folding, which would turn the matrix into floats.
+/// the scales. So does a convolution, with one scale for the weight or for each of its filters. Before folding, which
+/// would turn the matrix into floats.
 std::unique_ptr<Pass> createIntegerProductsPass();
 
 } // namespace mlir::transept

@@ -19,6 +19,7 @@ import compiler
 import differential
 import emulated
 import families
+import integers
 import lines
 import memory
 import models
@@ -32,7 +33,7 @@ import vulkan
 from tool import Failed, Tool
 
 MODULES = (
-    compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, pronunciation, texts, memory, traces, vulkan,
+    compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, integers, pronunciation, texts, memory, traces, vulkan,
     differential, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

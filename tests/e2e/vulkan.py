@@ -10,6 +10,7 @@ import numpy as np
 import answers
 import batching
 import families
+import integers
 import models
 import precisions
 import pronunciation
@@ -227,6 +228,8 @@ def tests(tool, root):
     for module in (models, families, answers):
         for name, function in module.tests(device, root):
             yield f"vulkan {name}", function
+    for name in integers.CONTRACTIONS:
+        yield f"vulkan {name}", lambda tmp, name=name: integers.as_onnx_runtime(device, root, name, tmp)
     yield "vulkan exact integers", lambda tmp: exact_integers(tool, tmp)
     yield "vulkan narrow products", lambda tmp: narrow_products(tool, tmp)
     for mode in precisions.MODES:

@@ -176,6 +176,41 @@ TEST(FormConv, GroupsDilationAndTwoAxes) {
              {"tensor<1x4x7x6xf32>", "tensor<6x2x2x3xf32>"}, 1e-5);
 }
 
+// Weights beyond eight bits are moved into them; the padding is the zero point's.
+TEST(FormConv, BytesBehindIntegers) {
+  for (auto [type, group, contractions] : {std::tuple("ui8", 1, 1), {"i8", 1, 1}, {"ui8", 2, 0}}) {
+    std::string weights = "dense<[", bytes = std::string("tensor<2x4x9x") + type + ">";
+    for (int o = 0; o < 6; ++o) {
+      weights += o ? ", [" : "[";
+      for (int c = 0; c < 4 / group; ++c) {
+        weights += c ? ", [" : "[";
+        for (int k = 0; k < 3; ++k)
+          weights += (k ? ", " : "") + std::to_string((o * 71 + c * 37 + k * 101) % 256 - 100);
+        weights += "]";
+      }
+      weights += "]";
+    }
+    std::string weightType = "tensor<6x" + std::to_string(4 / group) + "x3xi32>";
+    std::string text = "func.func @main(%x: " + bytes + " {transept.name = \"x\"}, %z: tensor<" + type +
+                       "> {transept.name = \"z\"}, %b: tensor<6xi32> {transept.name = \"b\"}) -> (tensor<2x6x5xi32> "
+                       "{transept.name = \"y\"}) {\n  %w = transept.constant " +
+                       weights + "]> : " + weightType + "\n  %0 = transept.cast %x {to = i32} : (" + bytes +
+                       ") -> tensor<2x4x9xi32>\n  %1 = transept.cast %z {to = i32} : (tensor<" + type +
+                       ">) -> tensor<i32>\n  %2 = transept.sub %0, %1 : (tensor<2x4x9xi32>, tensor<i32>) -> "
+                       "tensor<2x4x9xi32>\n  %3 = transept.conv %2, %w, %b {strides = array<i64: 2>, pads = "
+                       "array<i64: 1, 2>, dilations = array<i64: 1>, group = " +
+                       std::to_string(group) + " : i64} : (tensor<2x4x9xi32>, " + weightType +
+                       ", tensor<6xi32>) -> tensor<2x6x5xi32>\n  return %3 : tensor<2x6x5xi32>\n}\n";
+    expectSame(text, [&, type = type](Program &p) {
+      return Tensors{p.random(bytes, 1, 128), p.random(std::string("tensor<") + type + ">", 2, 128),
+                     p.random("tensor<6xi32>", 3, 1000)};
+    });
+    Program program(text);
+    ASSERT_EQ(program.form(), "");
+    EXPECT_EQ(program.count("kernel.contract"), contractions);
+  }
+}
+
 //===- Rows
 //--------------------------------------------------------------------------------------------------------===//
 
