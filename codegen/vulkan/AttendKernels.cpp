@@ -159,12 +159,25 @@ LogicalResult vulkan::emitAttend(Shader &shader, AttendOp op) { return AttendEmi
 //===- Keys of a source
 //--------------------------------------------------------------------------------------------===//
 
+/// Keys to look at: those behind the last one that is shown have no weight, so a slot that is longer than its source
+/// costs a look at its mask. 0 where none is shown. By all invocations of the workgroup; `slots` as for combineAll().
+static Value emitShownKeys(Shader &shader, Value slots, Value keys, llvm::function_ref<Value(Value)> isShown) {
+  Emitter &e = shader.e;
+  Type i32 = e.b.getI32Type();
+  Value last = shader.forShare(e.index(0), keys, ValueRange{e.integer(i32, 0)}, [&](Value j, ValueRange sofar) {
+    Value behind = e.castIndex(e.add(j, e.index(1)), i32);
+    return Emitter::Carried{e.select(isShown(j), behind, sofar[0])}; // j ascends
+  })[0];
+  return e.castIndex(shader.combineAll("max", last, slots), e.b.getIndexType());
+}
+
 LogicalResult vulkan::emitAttendSource(Shader &shader, AttendSourceOp op) {
   Emitter &e = shader.e;
   auto kernel = cast<KernelOp>(op.getOperation());
   ArrayRef<DimAttr> query = shapeOf(kernel, 0), key = shapeOf(kernel, 1), value = shapeOf(kernel, 2);
   Value heads = e.dim(query[2]), queries = e.dim(query[1]), keyHeads = e.dim(key[2]);
   RowAttentionEmitter attention(shader);
+  Value slots = op.getHasKeyMask() ? shader.sharedArrayPerInvocation(e.b.getI32Type()) : Value();
   DimAttr items = dimMul(dimMul(query[0], query[1]), query[2]);
   shader.forGroupItem(e.liveRows(kernel, items), [&](Value item) {
     Value head = e.rem(item, heads), t = e.rem(e.div(item, heads), queries), r = e.div(e.div(item, heads), queries);
@@ -185,15 +198,16 @@ LogicalResult vulkan::emitAttendSource(Shader &shader, AttendSourceOp op) {
     row.query = e.pointer(e.buffer(op.getInputs()[0]), e.mul(item, row.keySize), e.f32());
     row.key = [&](Value j) { return at(1, j, row.keySize); };
     row.value = [&](Value j) { return at(2, j, row.valueSize); };
-    row.score = [&](Value j, Value product) {
-      Value score = e.mul(product, e.number(e.f32(), op.getScale().convertToFloat()));
-      if (!op.getHasKeyMask())
-        return score;
+    auto isShown = [&](Value j) {
       Type element = elementTypeOf(op.getInputs()[4].getType());
       Value shown = e.load(e.pointer(e.buffer(op.getInputs()[4]), e.add(first, j), element), element);
-      if (!element.isInteger(1))
-        shown = e.compare(arith::CmpIPredicate::ne, shown, e.integer(element, 0));
-      return e.select(shown, score, e.number(e.f32(), -infinity));
+      return element.isInteger(1) ? shown : e.compare(arith::CmpIPredicate::ne, shown, e.integer(element, 0));
+    };
+    if (op.getHasKeyMask())
+      row.end = emitShownKeys(shader, slots, row.keys, isShown);
+    row.score = [&](Value j, Value product) {
+      Value score = e.mul(product, e.number(e.f32(), op.getScale().convertToFloat()));
+      return op.getHasKeyMask() ? e.select(isShown(j), score, e.number(e.f32(), -infinity)) : score;
     };
     row.output = e.pointer(e.buffer(op.getOutputs()[0]), e.mul(item, row.valueSize), e.f32());
     if (op.getOutputs().size() > 1) {
