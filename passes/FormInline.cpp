@@ -89,6 +89,22 @@ bool isInside(Operation *op, Operation *outer, function_ref<bool(Operation *)> m
   return false;
 }
 
+/// How often all points of the map run the load; null where it is in a loop that is not over a size.
+DimAttr readCount(kernel::LoadOp load, kernel::MapOp map) {
+  DimAttr count = pointCount(map);
+  for (Operation *parent = load->getParentOp(); parent != map; parent = parent->getParentOp()) {
+    auto loop = dyn_cast<scf::ForOp>(parent);
+    if (!loop)
+      continue;
+    auto size = loop.getUpperBound().getDefiningOp<kernel::SizeOp>();
+    std::optional<int64_t> constant = getConstantIntValue(loop.getUpperBound());
+    if (!isConstantIntValue(loop.getLowerBound(), 0) || !isConstantIntValue(loop.getStep(), 1) || (!size && !constant))
+      return {};
+    count = dimMul(count, size ? size.getDimAttr() : dimConstant(map.getContext(), *constant));
+  }
+  return count;
+}
+
 class Inliner {
 public:
   Inliner(kernel::EntryOp entry, InlineScope scope) : entry(entry), scope(scope) {}
@@ -108,9 +124,7 @@ private:
 bool Inliner::readsOnce(kernel::MapOp producer, const Use &use) {
   auto consumer = dyn_cast<kernel::MapOp>(use.consumer);
   SmallVector<kernel::LoadOp> loads = loadsOf(use.consumer, use.input);
-  if (!consumer || loads.size() != 1 || pointCount(consumer) != pointCount(producer))
-    return false;
-  return !isInside(loads.front(), consumer, [](Operation *op) { return isa<scf::ForOp>(op); });
+  return consumer && loads.size() == 1 && readCount(loads.front(), consumer) == pointCount(producer);
 }
 
 /// Rows are walked sixteen positions at a time: what is inlined must read its own inputs along the row, or not at all

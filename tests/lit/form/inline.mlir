@@ -58,6 +58,32 @@ func.func @expensive_and_repeated(%x: !x {transept.name = "x"}, %b: tensor<8xf32
   return %1 : !x
 }
 
+// What a reduction in loops reads once is computed there, one that looks at some elements again and again is not.
+// CHECK-LABEL: kernel.entry @reduced_once
+// CHECK-COUNT-1: kernel.map domain [#transept.dim<8>]
+// CHECK: scf.for
+// CHECK: math.tanh
+// CHECK-NOT: kernel.map
+// CHECK: kernel.return
+func.func @reduced_once(%x: !x {transept.name = "x"}) -> (tensor<8xf32> {transept.name = "y"}) {
+  %0 = transept.tanh %x : (!x) -> !x
+  %1 = transept.reduce sum %0 {axes = array<i64: 0>, keepdims = false, noopWithEmptyAxes = false} : (!x) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+// CHECK-LABEL: kernel.entry @reduced_again
+// CHECK: kernel.map domain [#transept.dim<8>]
+// CHECK: math.tanh
+// CHECK: kernel.map domain [#transept.dim<8>]
+// CHECK: scf.for
+// CHECK-NOT: math.tanh
+// CHECK: kernel.return
+func.func @reduced_again(%x: !x {transept.name = "x"}, %b: tensor<8xf32> {transept.name = "b"}) -> (tensor<8xf32> {transept.name = "y"}) {
+  %0 = transept.tanh %b : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = transept.add %x, %0 : (!x, tensor<8xf32>) -> !x
+  %2 = transept.reduce sum %1 {axes = array<i64: 0>, keepdims = false, noopWithEmptyAxes = false} : (!x) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+
 // A result that is returned stays, and is read from memory.
 // CHECK-LABEL: kernel.entry @returned_too
 // CHECK: %[[A:.*]] = kernel.map
