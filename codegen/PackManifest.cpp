@@ -403,6 +403,7 @@ void ManifestBuilder::addGeneration() {
   message->set_encoder_lengths(text(generation, "encoder_lengths").str());
   message->set_prefill(text(generation, "prefill").str());
   message->set_advance(text(generation, "advance").str());
+  message->set_advance_beams(text(generation, "advance_beams").str());
   message->set_step_alignments(text(generation, "step_alignments").str());
   message->set_encoder_mask_marks_padding(flag(generation, "mask_marks_padding"));
   message->set_encoder_pad_id(number(generation, "pad_id"));

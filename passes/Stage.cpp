@@ -210,6 +210,7 @@ private:
     text("score", whole.explicitCaches ? "" : scoreName);
     text("prefill", derivation.prefill ? prefillName : "");
     text("advance", derivation.advance ? advanceName : "");
+    text("advance_beams", derivation.advance ? advanceBeamsName : "");
     text("step_alignments", derivation.alignments ? alignmentsName : "");
     text("strategy", derivation.cached ? "cached" : "recompute");
     number("layers", derivation.layers);

@@ -24,9 +24,10 @@ constexpr StringLiteral stagingNotesAttrName = "transept.staging";
 
 /// Entries of a generation program. `step_alignments` is the step that returns cross-attention weights too; `prefill`
 /// computes the caches of a prompt, all positions at once; `advance` continues every row by its best token after a
-/// step.
+/// step, `advance_beams` every search by the best continuations of its rows.
 constexpr StringLiteral encodeName = "encode", stepName = "step", alignmentsName = "step_alignments",
-                        prefillName = "prefill", scoreName = "score", advanceName = "advance";
+                        prefillName = "prefill", scoreName = "score", advanceName = "advance",
+                        advanceBeamsName = "advance_beams";
 
 /// Stages an export; leaves a plain graph (a module without encoder-decoder roles) as it is.
 std::unique_ptr<Pass> createStagePass();
@@ -78,7 +79,7 @@ FailureOr<WholeModel> composeExplicitModel(ModuleOp module);
 struct Derivation {
   bool cached = false;
   bool prefill = false;              ///< @prefill was made
-  bool advance = false;              ///< @advance was made
+  bool advance = false;              ///< @advance and @advance_beams were made
   unsigned alignments = 0;           ///< layers whose weights @step_alignments returns; 0: there is none
   std::string reason;                ///< if not cached: which node broke the proof, and how
   int64_t layers = 0;                ///< self caches

@@ -1,7 +1,6 @@
 //===- StageEntries.cpp - the entries of a generation program -----------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "ir/Kernel.h"
 #include "passes/StepBuilder.h"
 
 using namespace mlir;
@@ -209,42 +208,6 @@ void StepBuilder::buildPrefill() {
     prefill.erase();
 }
 
-//===- The next token ---===//
-
-/// Blocks of the head ascend, as tokens do in them: of equal candidates the first one has the lowest token. All rows
-/// are continued, also those not in use, whose candidates are zeros or those of an earlier step: the next step may read
-/// the token and the position of any row.
-void StepBuilder::buildAdvance() {
-  Location loc = model.function.getLoc();
-  Value logits = model.function.getBody().front().getTerminator()->getOperand(0);
-  int64_t vocabulary = rankedType(logits).getShape().back();
-  DimAttr blocks = dimConstant(context, llvm::divideCeil(vocabulary, kernel::vocabularyBlock));
-  Type f32 = builder.getF32Type(), i32 = builder.getI32Type(), i64 = builder.getI64Type();
-  startEntry(advanceName, {});
-  auto best = [&](StringRef name, Type element) {
-    Value all = state(name, {rows, blocks, dimSymbol(context, "topk")}, element);
-    Attribute zero = dimConstant(context, 0);
-    Value first =
-        builder.create<SliceOp>(loc, makeType({rows, blocks, one}, element), all, Value(), Value(), Value(), Value(),
-                                builder.getArrayAttr({zero, zero, zero}), builder.getDenseI64ArrayAttr({1, 1, 1}));
-    return reshape(loc, first, {rows, blocks});
-  };
-  Value block = builder.create<ArgMaxOp>(loc, makeType({rows, one}, i64), best("search.value", f32), /*axis=*/1,
-                                         /*keepdims=*/true, /*selectLastIndex=*/false, /*smallest=*/false);
-  Value token = builder.create<GatherElementsOp>(loc, makeType({rows, one}, i32), best("search.token", i32), block,
-                                                 /*axis=*/1);
-  token = builder.create<CastOp>(loc, makeType({rows, one}, i64), token, TypeAttr::get(i64));
-  // No candidate is -1; what follows it is not taken.
-  HostTensor zero = HostTensor::make(RankedTensorType::get({}, i64));
-  Value none = builder.create<ConstantOp>(loc, zero.getType(), zero.toElements());
-  token = builder.create<MaxOp>(loc, token.getType(), token, none);
-  builder.create<ExportOp>(loc, "step.token", reshape(loc, token, {rows}));
-  Value next = addNumber(loc, state("step.position", {rows, one}, i64), 1);
-  builder.create<ExportOp>(loc, "step.position", reshape(loc, next, {rows}));
-  builder.create<func::ReturnOp>(loc);
-  result.advance = true;
-}
-
 //===- The source
 //-----------------------------------------------------------------------------------------------------===//
 
@@ -386,8 +349,10 @@ FailureOr<Derivation> StepBuilder::run() {
     if (!model.explicitCaches && !layers.empty())
       buildPrefill();
     // What steps hand on otherwise cannot be taken back.
-    if (!layers.empty() && model.recurrent.empty())
+    if (!layers.empty() && model.recurrent.empty()) {
       buildAdvance();
+      buildAdvanceBeams();
+    }
   } else if (model.explicitCaches) {
     return module.emitError() << "the decoder's caches cannot be kept by the runtime: " << result.reason
                               << "; export the decoder without past, too",

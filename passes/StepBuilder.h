@@ -97,8 +97,12 @@ private:
   void returnWeights(func::FuncOp step);
   /// @prefill: the caches of a prompt. Leaves no trace where it cannot be made.
   void buildPrefill();
+  /// Exports the rows' next tokens, i32 [rows, 1], and their positions.
+  void continueRows(Value token);
   /// @advance: of each row the best candidate of the search head becomes its token, at the next position.
   void buildAdvance();
+  /// @advance_beams: of each search the best continuations of all its hypotheses become its hypotheses.
+  void buildAdvanceBeams();
   void buildEncode();
   void buildRecompute(StringRef name, bool withWeights);
 

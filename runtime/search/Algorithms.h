@@ -14,8 +14,6 @@ public:
                Span<const int64_t> source)
       : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
 
-  int32_t ahead() const override;
-
 private:
   Status select(const StepResult *results) override;
   bool returnsLive() const override { return true; }

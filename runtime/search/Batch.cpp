@@ -44,7 +44,8 @@ Status Batch::step() {
     member->first = static_cast<int32_t>(rows_.size());
     for (int32_t row = 0; row < search.rows(); ++row) {
       int32_t parent = search.parent(row);
-      rows_.push_back({search.tokens(row), member->source, parent < 0 ? -1 : previous + parent, search.specials(row)});
+      rows_.push_back({search.tokens(row), member->source, parent < 0 ? -1 : previous + parent, search.specials(row),
+                       row, search.rows(), search.score(row)});
     }
   }
   joined_ = 0;

@@ -56,13 +56,14 @@ int32_t BlockPool::place(int32_t preferred, int64_t place) {
   return -1;
 }
 
-void BlockPool::shorten(int64_t row, int64_t length) {
-  int64_t &positions = lengths_[current_][row];
-  for (; positions > length; --positions)
-    change(tables_[current_][row * capacity_ + positions - 1], (positions - 1) % blockPositions, -1);
+int32_t BlockPool::reserve(int64_t position, int32_t preferred) {
+  int32_t block = place(position % blockPositions != 0 ? preferred : -1, position % blockPositions);
+  if (block >= 0)
+    change(block, position % blockPositions, 1);
+  return block;
 }
 
-Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
+Status BlockPool::advance(Span<const Move> moves, Span<const int32_t> reserved) {
   const std::vector<int32_t> &from = tables_[current_];
   const std::vector<int64_t> &lengths = lengths_[current_];
   std::vector<int32_t> &to = tables_[1 - current_];
@@ -71,7 +72,8 @@ Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
   std::fill_n(children_.begin(), live_, 0);
   for (const Move &move : moves) {
     if (move.parent >= live_ || move.position >= capacity_ || move.position < 0 ||
-        (move.parent >= 0 && move.position != lengths[move.parent]))
+        (move.parent >= 0 && move.position != lengths[move.parent]) ||
+        (!reserved.empty() && (move.parent < 0 || reserved.size() != moves.size())))
       return {Code::Internal, "a cache row does not continue its parent"};
     if (move.parent >= 0)
       ++children_[move.parent];
@@ -83,23 +85,29 @@ Status BlockPool::advance(Span<const Move> moves, int32_t *table) {
 
   for (size_t row = 0; row < moves.size(); ++row) {
     const Move &move = moves[row];
-    int32_t *own = to.data() + row * capacity_, *shown = table + row * capacity_;
+    int32_t *own = to.data() + row * capacity_;
     if (move.parent >= 0)
       std::copy_n(from.data() + move.parent * capacity_, move.position, own);
+    lengths_[1 - current_][row] = move.position + 1;
+    if (!reserved.empty()) {
+      own[move.position] = reserved[row];
+      continue;
+    }
     for (int64_t position = move.parent < 0 ? 0 : move.position; position <= move.position; ++position) {
-      int32_t preferred = position % blockPositions != 0 ? own[position - 1] : -1;
-      int32_t block = place(preferred, position % blockPositions);
+      int32_t block = reserve(position, position > 0 ? own[position - 1] : -1);
       if (block < 0)
         return {Code::Internal, "no free place in a cache of " + std::to_string(blocks_) + " blocks"};
-      change(block, position % blockPositions, 1);
       own[position] = block;
     }
-    std::copy_n(own, move.position + 1, shown);
-    lengths_[1 - current_][row] = move.position + 1;
   }
   live_ = static_cast<int64_t>(moves.size());
   current_ = 1 - current_;
   return Status::success();
+}
+
+void BlockPool::show(int32_t *table) const {
+  for (int64_t row = 0; row < live_; ++row)
+    std::copy_n(tables_[current_].begin() + row * capacity_, lengths_[current_][row], table + row * capacity_);
 }
 
 } // namespace transept::search

@@ -30,12 +30,17 @@ public:
   };
 
   /// Gives row i the positions of moves[i].parent and a place of its own for moves[i].position, a new hypothesis for
-  /// all positions up to that. Rows that no move names
-  /// as parent are forgotten. `table` (row-major [rows][capacity]) is brought up to date for the rows of `moves`.
-  Status advance(Span<const Move> moves, int32_t *table);
+  /// all positions up to that. Rows that no move names as parent are forgotten. With `reserved`, the last position of
+  /// row i, which continues a parent, takes reserved[i], and that place is reserved no more.
+  Status advance(Span<const Move> moves, Span<const int32_t> reserved = {});
+  /// Writes the blocks of all live rows to `table`, row-major [rows][capacity].
+  void show(int32_t *table) const;
 
-  /// Every row forgets its positions from `length` on.
-  void shorten(int64_t row, int64_t length);
+  /// A free place for a position that a row will have, near that of the position before it in block `preferred` (-1:
+  /// anywhere); -1: none is left. Nobody gets it until it is released or taken by advance(). A row and what is reserved
+  /// for it have at most `capacity` positions.
+  int32_t reserve(int64_t position, int32_t preferred);
+  void release(int32_t block, int64_t position) { change(block, position % blockPositions, -1); }
 
   /// Blocks with a place in use.
   int64_t used() const { return used_; }

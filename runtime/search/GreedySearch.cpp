@@ -1,17 +1,9 @@
 #include "runtime/search/Algorithms.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace transept::search {
-
-int32_t GreedySearch::ahead() const {
-  if (length_ < prompt_ || settings_.stream) // one by one, so that tokens come as soon as they are known
-    return 0;
-  int64_t steps = std::min(rules_.steadyFor(length_, sets_[0]), limit_ - 1 - length_);
-  return static_cast<int32_t>(std::clamp<int64_t>(steps, 0, std::numeric_limits<int32_t>::max()));
-}
 
 Status GreedySearch::select(const StepResult *results) {
   const StepResult &result = results[0];

@@ -91,6 +91,17 @@ void RequestSearch::prepare() {
   }
 }
 
+int32_t RequestSearch::ahead() const {
+  // Streams go one by one, so that tokens come as soon as they are known. Draws cannot be guessed, nor can beams where
+  // some have no hypothesis yet.
+  if (length_ < prompt_ || settings_.stream || settings_.doSample || rows() < settings_.numBeams)
+    return 0;
+  int64_t steps = limit_ - 1 - length_;
+  for (int32_t row = 0; row < rows(); ++row)
+    steps = std::min(steps, rules_.steadyFor(length_, sets_[row]));
+  return static_cast<int32_t>(std::clamp<int64_t>(steps, 0, std::numeric_limits<int32_t>::max()));
+}
+
 void RequestSearch::keepWeights(const Stepper &stepper, int32_t first, int64_t source) {
   for (int32_t row = 0; row < rows(); ++row) {
     int32_t entry = log_.keep(stepper, first + row, source, live_[row].kept);

@@ -63,11 +63,12 @@ public:
   /// The row of the previous step that this one continues, -1 for the first step.
   int32_t parent(int32_t row) const { return live_[row].parent; }
   Span<const int32_t> specials(int32_t row) const { return sets_[row].tokens; }
+  double score(int32_t row) const { return live_[row].score; }
 
   /// Whether the next step chooses tokens whose alignment is wanted.
   bool wantsWeights() const { return log_.wanted() && length_ >= prompt_; }
   /// As StepWants::ahead, after prepare().
-  virtual int32_t ahead() const { return 0; }
+  int32_t ahead() const;
   bool wantsLogits() const { return settings_.doSample || settings_.renormalizeLogits; }
   /// Keeps the attention of all rows in the step that advance() is about to be told of; `first` is the row of the
   /// stepper that row 0 is. Positions of the source from `source` on are padding.

@@ -18,6 +18,11 @@ Rules::Rules(const Settings &settings, int64_t prompt, int64_t limit, int64_t vo
   for (const ForcedToken &forced : settings.forcedDecoderIds)
     beginIndex_ = std::max(beginIndex_, forced.position + 1);
 
+  // Of several hypotheses those that end must not take the places of those that go on. Where every logit is looked at,
+  // nothing is gained.
+  bool isGreedy = settings.numBeams == 1 && settings.search == Algorithm::Transformers;
+  setsEndsApart_ = !isGreedy && !settings.doSample && !settings.renormalizeLogits;
+
   bool history = settings.repetitionPenalty != 1.0 || settings.noRepeatNgramSize > 0;
   int64_t most = static_cast<int64_t>(settings.suppressTokens.size() + settings.beginSuppressTokens.size() +
                                       settings.badWordsIds.size() + settings.eosTokenId.size());
@@ -91,6 +96,9 @@ void Rules::collect(Span<const int64_t> h, SpecialSet &set) {
     if (n < minLength_)
       for (int64_t token : s.eosTokenId)
         mark(token, Ban, set);
+    if (setsEndsApart_)
+      for (int64_t token : s.eosTokenId)
+        mark(token, End, set);
   }
   suppress(s.suppressTokens);
   if (n == beginIndex_)
@@ -108,9 +116,9 @@ int64_t Rules::steadyFor(int64_t length, const SpecialSet &set) const {
   const bool dependsOnTokens =
       s.repetitionPenalty != 1.0 || s.noRepeatNgramSize > 0 || s.encoderNoRepeatNgramSize > 0 ||
       std::any_of(s.badWordsIds.begin(), s.badWordsIds.end(), [](const auto &word) { return word.size() > 1; });
-  const bool excludesAll = std::all_of(set.actions.begin(), set.actions.end(),
-                                       [](uint8_t actions) { return (actions & (Ban | Suppress)) != 0; });
-  if (set.forced || dependsOnTokens || !excludesAll)
+  const bool goesOn = std::any_of(set.actions.begin(), set.actions.end(),
+                                  [](uint8_t actions) { return (actions & (Ban | Suppress | End)) == 0; });
+  if (set.forced || dependsOnTokens || goesOn)
     return 0;
   // Lengths at which something begins or ends.
   int64_t last = std::numeric_limits<int64_t>::max();

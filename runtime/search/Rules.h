@@ -23,7 +23,8 @@ struct SpecialSet {
 /// The rules of one request. Not thread-safe: collect() uses memory of the object.
 class Rules {
 public:
-  enum Action : uint8_t { Penalise = 1, Ban = 2, Force = 4, Suppress = 8 };
+  /// End does nothing to the score: the token ends a hypothesis, so no step follows it.
+  enum Action : uint8_t { Penalise = 1, Ban = 2, Force = 4, Suppress = 8, End = 16 };
 
   /// `prompt` is the length of the decoder prompt, `limit` the longest sequence of the settings, `vocabulary` above all
   /// token ids of the settings.
@@ -42,7 +43,7 @@ public:
   void apply(const SpecialSet &set, double *scores) const;
 
   /// For how many hypotheses longer than `length`, one token each, collect() gives `set` again, whatever the tokens
-  /// are, and apply() excludes all of it.
+  /// are, and no token of it is one that a hypothesis goes on with.
   int64_t steadyFor(int64_t length, const SpecialSet &set) const;
 
   bool isEos(int64_t token) const;
@@ -53,6 +54,7 @@ private:
   const Settings &settings_;
   Span<const int64_t> source_;
   int64_t limit_, capacity_ = 0;
+  bool setsEndsApart_ = false; // end tokens are always in the set
   int64_t minLength_ = 0;      // no end token below this length
   int64_t beginIndex_ = 0;     // length at which begin_suppress_tokens acts
   std::vector<uint8_t> marks_; // actions by token, zero between calls

@@ -14,6 +14,10 @@ int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1)
 /// Blocks of the pool: what live rows can need, and one for idle rows.
 int64_t poolBlocks(int64_t rows, int64_t capacity) { return BlockPool::blocksFor(rows, capacity) + 1; }
 
+bool haveBeams(Span<const StepRow> rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const StepRow &row) { return row.beams > 1; });
+}
+
 } // namespace
 
 SessionStepper::SessionStepper(std::shared_ptr<const Model> model, int threads, int32_t ahead)
@@ -90,7 +94,7 @@ Status SessionStepper::prepare(const Demand &demand) {
   have_.positions = next.positions; // of the same capacity
   if (block_)
     pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
-  ahead_ = {};
+  ahead_.taken = ahead_.steps = 0;
   if (incremental())
     makeIdle(0, have_.rows);
   return Status::success();
@@ -105,6 +109,11 @@ void SessionStepper::makeIdle(int64_t begin, int64_t end, int64_t positions) {
       source_[row] = 0;
     if (parent_)
       parent_[row] = -1;
+    if (score_) {
+      score_[row] = 0;
+      first_[row] = static_cast<int32_t>(row);
+      beams_[row] = 1;
+    }
     if (block_)
       std::fill_n(block_ + row * capacity_, positions, static_cast<int32_t>(poolBlocks(have_.rows, capacity_) - 1));
     std::fill_n(special_ + row * have_.specials, have_.specials, -1);
@@ -134,6 +143,12 @@ Status SessionStepper::bind() {
     state("step.token", token_, have_.rows);
     state("step.position", position_, have_.rows, true);
     state("step.block", block_, have_.rows * std::max(capacity_, have_.positions), true);
+    if (!generation().advance_beams().empty()) {
+      state("step.score", score_, have_.rows);
+      state("step.first", first_, have_.rows);
+      state("step.beams", beams_, have_.rows);
+      state("step.from", from_, have_.rows);
+    }
   } else {
     state("step.prefix", prefix_, have_.rows);
     prefixBytes_ = session_->state("step.prefix").bytes;
@@ -161,10 +176,14 @@ Status SessionStepper::bind() {
            {"search.value", heads * have_.topk * sizeof(float)},
            {"search.token", heads * have_.topk * sizeof(int32_t)},
            {"search.special", have_.rows * have_.specials * sizeof(float)}};
+  if (from_)
+    kept_.push_back({"step.from", have_.rows * sizeof(int32_t)});
   for (const Session::KeptState &state : kept_)
     recordBytes_ += state.bytes;
   log_.resize(recordBytes_ * static_cast<uint64_t>(mostAhead_));
   ahead_.rows.reserve(have_.rows);
+  taken_.reserve(have_.rows);
+  places_.reserve(have_.rows);
   return Status::success();
 }
 
@@ -237,44 +256,61 @@ Status SessionStepper::prefill(Span<const StepRow> rows) {
 
 //===-- Steps ahead -----------------------------------------------------------------------------------------------===//
 
-bool SessionStepper::takeAhead(Span<const StepRow> rows, StepWants wants) {
+Result<bool> SessionStepper::takeAhead(Span<const StepRow> rows, StepWants wants) {
   if (ahead_.taken >= ahead_.steps || wants.weights || wants.logits)
     return false;
   const uint8_t *record = log_.data() + recordBytes_ * static_cast<uint64_t>(ahead_.taken);
   const auto *tokens = reinterpret_cast<const int64_t *>(record);
-  int32_t last = -1; // rows may leave, but neither trade places nor multiply
+  // Last in the record: which row of the step before each row was made of.
+  const auto *from = ahead_.beams ? reinterpret_cast<const int32_t *>(record + recordBytes_) - have_.rows : nullptr;
+  taken_.clear();
   for (const StepRow &row : rows) {
     if (row.parent < 0)
       return false;
-    int32_t from = ahead_.rows[row.parent];
+    const int32_t parent = ahead_.rows[row.parent], own = ahead_.first[parent] + row.member;
     auto position = static_cast<int64_t>(row.tokens.size()) - 1;
-    const int32_t *specials = ahead_.specials.data() + from * have_.specials;
+    const int32_t *specials = ahead_.specials.data() + own * have_.specials;
     auto count = static_cast<int64_t>(row.specials.size());
-    if (from <= last || position != ahead_.positions[from] + ahead_.taken || row.tokens[position] != tokens[from] ||
+    // Whole searches may leave, but none loses a row.
+    if (row.beams != ahead_.count[parent] || (from && from[own] != parent) ||
+        position != ahead_.positions[own] + ahead_.taken || row.tokens[position] != tokens[own] ||
         !std::equal(row.specials.begin(), row.specials.end(), specials) ||
-        (count < have_.specials && specials[count] >= 0))
+        (count < have_.specials && specials[count] >= 0) || (!taken_.empty() && own <= taken_.back()))
       return false;
-    last = from;
+    taken_.push_back(own);
   }
-  for (size_t row = 0; row < rows.size(); ++row) { // a row comes from itself or from a later one
-    ahead_.rows[row] = ahead_.rows[rows[row].parent];
-    joinResult(static_cast<int32_t>(row), ahead_.rows[row], record + kept_[0].bytes);
+  const int32_t *places = ahead_.places.data() + (ahead_.taken - 1) * ahead_.first.size();
+  moves_.clear();
+  places_.clear();
+  for (size_t row = 0; row < rows.size(); ++row) {
+    moves_.push_back({rows[row].parent, static_cast<int64_t>(rows[row].tokens.size()) - 1});
+    places_.push_back(places[taken_[row]]);
   }
-  ahead_.rows.resize(rows.size());
+  TRANSEPT_TRY(pool_->advance(moves_, places_));
+  size_t next = 0; // those of rows that have left stay free
+  for (size_t row = 0; row < ahead_.first.size(); ++row) {
+    if (next < taken_.size() && taken_[next] == static_cast<int32_t>(row))
+      ++next;
+    else
+      pool_->release(places[row], ahead_.positions[row] + ahead_.taken);
+  }
+  for (size_t row = 0; row < rows.size(); ++row)
+    joinResult(static_cast<int32_t>(row), taken_[row], record + kept_[0].bytes);
+  std::swap(ahead_.rows, taken_);
   ++ahead_.taken;
   return true;
 }
 
 void SessionStepper::dropAhead() {
-  for (size_t row = 0; row < ahead_.positions.size(); ++row)
-    pool_->shorten(static_cast<int64_t>(row), ahead_.positions[row] + ahead_.taken);
+  for (; ahead_.taken < ahead_.steps; ++ahead_.taken)
+    for (size_t row = 0; row < ahead_.first.size(); ++row)
+      pool_->release(ahead_.places[(ahead_.taken - 1) * ahead_.first.size() + row],
+                     ahead_.positions[row] + ahead_.taken);
   ahead_.taken = ahead_.steps = 0;
-  ahead_.rows.clear();
-  ahead_.positions.clear();
 }
 
 int32_t SessionStepper::stepsAtOnce(Span<const StepRow> rows, StepWants wants) const {
-  if (kept_.empty() || wants.weights || wants.logits || wants.ahead < 1)
+  if (kept_.empty() || wants.weights || wants.logits || wants.ahead < 1 || (!from_ && haveBeams(rows)))
     return 1;
   int64_t most = std::min<int64_t>(mostAhead_ - 1, wants.ahead), limit = capacity_;
   if (generation().position_limit() > 0)
@@ -284,36 +320,51 @@ int32_t SessionStepper::stepsAtOnce(Span<const StepRow> rows, StepWants wants) c
   return static_cast<int32_t>(std::max<int64_t>(most, 0)) + 1;
 }
 
-Status SessionStepper::runAhead(Span<const StepRow> rows, int32_t steps) {
+Status SessionStepper::reserveAhead(Span<const StepRow> rows, int32_t steps) {
+  ahead_.rows.clear();
+  ahead_.first.clear();
+  ahead_.count.clear();
   ahead_.positions.clear();
+  ahead_.places.clear();
+  ahead_.beams = haveBeams(rows);
   for (size_t row = 0; row < rows.size(); ++row) {
     ahead_.rows.push_back(static_cast<int32_t>(row));
-    ahead_.positions.push_back(position_[row]);
+    ahead_.first.push_back(static_cast<int32_t>(row) - rows[row].member);
+    ahead_.count.push_back(rows[row].beams);
+    ahead_.positions.push_back(static_cast<int64_t>(rows[row].tokens.size()) - 1);
   }
   ahead_.specials.assign(special_, special_ + rows.size() * static_cast<size_t>(have_.specials));
-  for (int32_t step = 1; step < steps; ++step) { // room for what follows
-    for (size_t row = 0; row < rows.size(); ++row)
-      moves_[row] = {static_cast<int32_t>(row), ahead_.positions[row] + step};
-    TRANSEPT_TRY(pool_->advance(moves_, block_));
-  }
+  ahead_.taken = 1;
+  for (ahead_.steps = 1; ahead_.steps < steps; ++ahead_.steps)
+    for (size_t row = 0; row < rows.size(); ++row) {
+      int64_t position = ahead_.positions[row] + ahead_.steps;
+      int32_t *table = block_ + static_cast<int64_t>(row) * capacity_;
+      table[position] = pool_->reserve(position, table[position - 1]);
+      if (table[position] < 0)
+        return {Code::Internal, "no free place in the cache for steps ahead"};
+      ahead_.places.push_back(table[position]);
+    }
+  return Status::success();
+}
+
+Status SessionStepper::runAhead(Span<const StepRow> rows, int32_t steps) {
+  TRANSEPT_TRY(reserveAhead(rows, steps));
   const auto live = static_cast<int64_t>(rows.size());
   makeIdle(live, have_.rows, steps);
   written_ = have_.rows; // rows that are not in use are continued, too
-  Status status = session_->runInTurn(generation().step(), generation().advance(), steps, {kept_.data(), kept_.size()},
-                                      log_.data());
+  const std::string &next = ahead_.beams ? generation().advance_beams() : generation().advance();
+  Status status = session_->runInTurn(generation().step(), next, steps, {kept_.data(), kept_.size()}, log_.data());
   if (status.ok()) {
-    ahead_.taken = 1;
-    ahead_.steps = steps;
     for (size_t row = 0; row < rows.size(); ++row)
       joinResult(static_cast<int32_t>(row), static_cast<int32_t>(row), log_.data() + kept_[0].bytes);
     return status;
   }
   // What nobody asked for may have failed. The first step alone says.
-  ahead_.taken = 1;
   dropAhead();
   if (status.code() != Code::InvalidInput)
     return status;
   makeIdle(live, have_.rows);
+  pool_->show(block_);
   TRANSEPT_TRY(writeRows(rows));
   return session_->run(generation().step());
 }
@@ -341,6 +392,11 @@ Status SessionStepper::writeRows(Span<const StepRow> rows) {
       parent_[row] = from.parent;
     if (source_)
       source_[row] = from.source;
+    if (score_) {
+      score_[row] = static_cast<float>(from.score);
+      first_[row] = static_cast<int32_t>(row) - from.member;
+      beams_[row] = from.beams;
+    }
     int32_t *special = special_ + row * have_.specials;
     if (static_cast<int64_t>(from.specials.size()) > have_.specials)
       return {Code::Internal, "more special tokens than the session was set up for"};
@@ -366,7 +422,8 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
   const std::string &entry = wants.weights ? generation().step_alignments() : generation().step();
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
-  if (takeAhead(rows, wants))
+  TRANSEPT_ASSIGN(bool taken, takeAhead(rows, wants));
+  if (taken)
     return Status::success();
   if (live_)
     *live_ = static_cast<int32_t>(rows.size());
@@ -376,16 +433,16 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
   moves_.clear();
   bool prompts = false;
   for (const StepRow &row : rows) {
-    // Rows that were taken from the log kept their places in the cache.
-    int32_t parent = row.parent >= 0 && !ahead_.rows.empty() ? ahead_.rows[row.parent] : row.parent;
-    moves_.push_back({parent, static_cast<int64_t>(row.tokens.size()) - 1});
+    moves_.push_back({row.parent, static_cast<int64_t>(row.tokens.size()) - 1});
     prompts = prompts || (row.parent < 0 && row.tokens.size() > 1);
   }
   dropAhead();
   if (incremental() && prompts && !promptAtOnce())
     return {Code::Internal, "a row begins with several tokens"};
-  if (incremental() && block_)
-    TRANSEPT_TRY(pool_->advance(moves_, block_));
+  if (incremental() && block_) {
+    TRANSEPT_TRY(pool_->advance(moves_));
+    pool_->show(block_);
+  }
   if (incremental() && prompts)
     TRANSEPT_TRY(prefill(rows));
   TRANSEPT_TRY(writeRows(rows));

@@ -64,12 +64,14 @@ private:
   Status bind();
   /// Computes the caches of what new rows begin with, all but their last token. The block table is complete.
   Status prefill(Span<const StepRow> rows);
-  /// Whether the rows are those that a run ahead has computed; their results, then.
-  bool takeAhead(Span<const StepRow> rows, StepWants wants);
+  /// Whether the rows are those that a run ahead has computed; their results and places in the cache, then.
+  Result<bool> takeAhead(Span<const StepRow> rows, StepWants wants);
   /// Forgets what was computed ahead and not taken.
   void dropAhead();
   /// How many steps to compute at once, this one counted.
   int32_t stepsAtOnce(Span<const StepRow> rows, StepWants wants) const;
+  /// Notes what the steps begin with, and gives every row places for what it computes.
+  Status reserveAhead(Span<const StepRow> rows, int32_t steps);
   Status runAhead(Span<const StepRow> rows, int32_t steps);
   /// Tokens, positions, sources, parents and special sets of the rows.
   Status writeRows(Span<const StepRow> rows);
@@ -93,6 +95,9 @@ private:
   // States of the session; see the generation contract in docs/.
   int32_t *live_ = nullptr, *source_ = nullptr, *parent_ = nullptr, *block_ = nullptr, *special_ = nullptr;
   int64_t *token_ = nullptr, *position_ = nullptr, *prefix_ = nullptr;
+  int32_t *first_ = nullptr, *beams_ = nullptr;
+  const int32_t *from_ = nullptr;
+  float *score_ = nullptr; // with the three above: null where beams need the host
   int64_t prefixBytes_ = 0;
   const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr;
   const int32_t *best_ = nullptr;
@@ -101,15 +106,19 @@ private:
   std::optional<HeadResults> head_;
   std::vector<BlockPool::Move> moves_;
   std::vector<StepResult> results_;
-  // Steps that were computed before anybody asked for them. Each has a record in log_: the tokens it was fed, and the
-  // head's results; see kept_.
+  // Steps that were computed before anybody asked for them. Each has a record in log_: the tokens it was fed, the
+  // head's results, and which rows of the step before it was made of; see kept_.
   struct Ahead {
-    int32_t taken = 0, steps = 0;   // of the steps of the log
-    std::vector<int32_t> rows;      // by row of the last step taken: its row in the log
-    std::vector<int64_t> positions; // by row of the log: of the first step
-    std::vector<int32_t> specials;  // [rows of the log][specials]
+    int32_t taken = 0, steps = 0;      // of the steps of the log
+    bool beams = false;                // rows may continue others
+    std::vector<int32_t> rows;         // by row of the last step taken: its row in the log
+    std::vector<int32_t> first, count; // by row of the log: the rows of its search
+    std::vector<int64_t> positions;    // by row of the log: of the first step
+    std::vector<int32_t> specials;     // [rows of the log][specials]
+    std::vector<int32_t> places;       // [steps but the first][rows of the log]: reserved blocks
   };
   Ahead ahead_;
+  std::vector<int32_t> taken_, places_; // by row of a step of the log: its row there, and its block; kept for memory
   const int32_t mostAhead_;
   std::vector<Session::KeptState> kept_;
   uint64_t recordBytes_ = 0;

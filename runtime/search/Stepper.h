@@ -15,6 +15,9 @@ struct StepRow {
   int32_t source = 0;           // source slot of its request
   int32_t parent = -1;          // row of the previous step that it continues by one token; -1: a new one
   Span<const int32_t> specials; // ascending; kept apart from the best tokens
+  // Of the search it belongs to, whose rows are neighbours:
+  int32_t member = 0, beams = 1; // which of its rows it is, of how many
+  double score = 0;              // what its continuations are compared by with those of the others, so far
 };
 
 /// Pointers are valid until the next step.
@@ -38,8 +41,9 @@ struct AttentionWeights {
 struct StepWants {
   bool weights = false; // of attention over the source
   bool logits = false;  // StepResult::logits, which may be null otherwise
-  /// So many steps are likely to follow in which each row continues itself by its best token outside the special set,
-  /// with the same special set. They may be computed now; whether they are taken is decided step by step.
+  /// So many steps are likely to follow in which the rows of each search are the best continuations of its rows by
+  /// tokens outside the special sets, best first, with the same special sets. They may be computed now; whether they
+  /// are taken is decided step by step.
   int32_t ahead = 0;
 };
 

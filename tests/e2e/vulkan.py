@@ -131,6 +131,11 @@ REQUESTS = [
     {"input_ids": [12, 3, 0], "num_beams": 1, "max_new_tokens": 25, "suppress_tokens": [3, 8], "return_token_scores": True},
     {"input_ids": [30, 31, 32, 33, 0], "num_beams": 1, "max_new_tokens": 17, "no_repeat_ngram_size": 2, "return_token_scores": True},
     {"input_ids": [14, 3, 9, 0], "num_beams": 3, "max_new_tokens": 12, "num_return_sequences": 2},
+    {"input_ids": [21, 4, 13, 6, 0], "num_beams": 4, "max_new_tokens": 31, "min_new_tokens": 20, "num_return_sequences": 4},
+    {"input_ids": [5, 17, 0], "num_beams": 2, "max_new_tokens": 40, "length_penalty": 0.6, "return_token_scores": True, "suppress_tokens": [4, 9]},
+    {"input_ids": [8, 33, 11, 0], "num_beams": 5, "max_new_tokens": 24, "early_stopping": True, "num_return_sequences": 5},
+    {"input_ids": [19, 2, 27, 0], "num_beams": 3, "max_new_tokens": 18, "search": "tensor2tensor"},
+    {"input_ids": [6, 31, 0], "num_beams": 3, "max_new_tokens": 15, "no_repeat_ngram_size": 2},
     {"input_ids": [40, 2, 0], "num_beams": 1, "max_new_tokens": 6, "return_alignments": "mean"},
 ]
 
@@ -158,7 +163,7 @@ def steps_ahead(device, root, tmp):
 
 
 def submissions(device, root, tmp):
-    """Forty steps take forty submissions one by one, and far fewer ahead."""
+    """Forty steps take forty submissions one by one, and far fewer ahead: what the device chooses is what the host does."""
     artifact = os.path.join(tmp, "m.tsp")
     expect_success(device.compile(os.path.join(root, "tests/models/marian-tiny"), artifact), "compile")
     source, library = os.path.join(root, "tests/e2e/countSubmissions.c"), os.path.join(tmp, "libvulkan.so.1")
@@ -166,14 +171,16 @@ def submissions(device, root, tmp):
     real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, env={"PATH": os.environ["PATH"] + ":/sbin:/usr/sbin"})
     path = re.search(r"libvulkan\.so\.1 .*x86-64.*=> (\S+)", real.stdout).group(1)
     env = {**os.environ, "LD_LIBRARY_PATH": tmp, "REAL_VULKAN": path}
-    request = json.dumps({"input_ids": [7, 9, 11, 4, 0], "num_beams": 1, "max_new_tokens": 40, "min_new_tokens": 40})
-    counts = {}
-    for ahead in (1, 8, 40):
-        result = device.run("transept", "generate", artifact, "--steps-ahead", ahead, stdin=request, env=env)
-        expect_success(result, f"{ahead} steps ahead")
-        counts[ahead] = int(re.search(r"^submissions: (\d+)$", result.stderr, re.MULTILINE).group(1))
-    # The last token is forced, so its step is one of its own.
-    expect(counts[1] - counts[8] == 40 - 6 and counts[1] - counts[40] == 40 - 2, f"submissions by steps ahead: {counts}")
+    for beams in (1, 4):
+        request = json.dumps({"input_ids": [7, 9, 11, 4, 0], "num_beams": beams, "max_new_tokens": 40, "min_new_tokens": 40})
+        counts = {}
+        for ahead in (1, 8, 40):
+            result = device.run("transept", "generate", artifact, "--steps-ahead", ahead, stdin=request, env=env)
+            expect_success(result, f"{ahead} steps ahead")
+            counts[ahead] = int(re.search(r"^submissions: (\d+)$", result.stderr, re.MULTILINE).group(1))
+        # The last token is forced, so its step is one of its own; so is the first one of beams, which begin as one row.
+        own = 1 if beams == 1 else 2
+        expect(counts[1] - counts[8] == 40 - own - 5 and counts[1] - counts[40] == 40 - own - 1, f"{beams} beams, submissions by steps ahead: {counts}")
 
 
 def variants(device, tool, root, tmp):

@@ -76,7 +76,8 @@ LogicalResult mlir::transept::checkStage(ModuleOp module) {
   if (module->hasAttr("transept.generation"))
     for (auto function : module.getOps<func::FuncOp>()) {
       StringRef name = function.getName();
-      if (!llvm::is_contained({encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName}, name))
+      if (!llvm::is_contained(
+              {encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName, advanceBeamsName}, name))
         return function.emitError("function '") << name << "' is no part of a generation program";
       if (name == stepName && function.getNumArguments() + function.getNumResults() > 0)
         return function.emitError("function 'step' takes or returns tensors; all it has is states");

@@ -256,6 +256,7 @@ json describeGeneration(const program::Generation &generation) {
           {"step_alignments", generation.step_alignments()},
           {"prefill", generation.prefill()},
           {"advance", generation.advance()},
+          {"advance_beams", generation.advance_beams()},
           {"score", generation.score()},
           {"vocabulary", generation.vocabulary()},
           {"layers", generation.layers()},

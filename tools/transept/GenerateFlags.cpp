@@ -46,7 +46,7 @@ Result<std::vector<search::SourceTensor>> readInputs(const std::string &path) {
 void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
   model.add(app);
   app.add_option("--steps-ahead", ahead,
-                 "Most steps of a greedy search that a Vulkan device computes at once; answers do not depend on it")
+                 "Most steps that a Vulkan device computes at once; answers do not depend on it")
       ->check(CLI::Range(1, 256))
       ->type_name("N");
   app.add_option("--batch", batch, "Most inputs computed together; answers do not depend on it")

@@ -18,6 +18,18 @@
 // CHECK: transept.export "step.token"
 // CHECK: transept.add
 // CHECK: transept.export "step.position"
+// Ranks are counted: of a row's candidates, then of those of all rows of the search. What positions behind the last one
+// have as their places stays the row's own.
+// CHECK: func.func @advance_beams
+// CHECK: transept.reduce log_sum_exp
+// CHECK: transept.reduce sum %{{.*}} {axes = array<i64: 2>
+// CHECK: transept.reduce sum %{{.*}} {axes = array<i64: 2, 3>
+// CHECK: %[[TABLE:.*]] = transept.state "step.block"
+// CHECK: %[[P:.*]] = transept.state "step.position"
+// CHECK: %[[NEW:.*]] = transept.less %[[P]]
+// CHECK: %[[MOVED:.*]] = transept.gather %[[TABLE]]
+// CHECK: transept.where %[[NEW]], %[[TABLE]], %[[MOVED]]
+// CHECK-NEXT: transept.export "step.block"
 // CHECK: func.func @encode
 // CHECK: transept.export "cross.0"
 module attributes {transept.export = {kind = "encoder-decoder", roles = {monolith = {src = "source_ids", tgt = "target_ids", out = "logits"}}}} {

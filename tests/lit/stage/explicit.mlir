@@ -14,6 +14,7 @@
 // CHECK-NEXT: transept.cache_attention
 // CHECK: transept.search_head
 // CHECK: func.func @advance
+// CHECK: func.func @advance_beams
 // CHECK-NOT: func.func
 // CHECK-NOT: transept.concat
 module attributes {transept.export = {kind = "decoder", roles = {decoder_only = {ids = "target_ids", pk = "past.self.key.0", pv = "past.self.value.0", nk = "present.self.key.0", nv = "present.self.value.0", out = "logits"}}}} {

@@ -100,6 +100,23 @@ TEST(Rules, PenaltyComesBeforeBans) {
   EXPECT_EQ(scores, (std::vector<double>{0.5, -INFINITY, -2.0}));
 }
 
+TEST(Rules, EndsOfBeamsAreSetApartAndKeepTheirScores) {
+  Settings settings;
+  settings.eosTokenId = {1, 4};
+  settings.minLength = 3;
+  EXPECT_TRUE(collect(settings, {2, 5, 6, 7}).tokens.empty()) << "one hypothesis that ends takes nobody's place";
+  settings.numBeams = 3;
+  for (size_t length : {2, 4}) {
+    SpecialSet set = collect(settings, std::vector<int64_t>(length, 2));
+    EXPECT_EQ(set.tokens, (Tokens{1, 4}));
+    std::vector<double> scores = {-0.5, 0.25};
+    Rules(settings, 1, 20, 30).apply(set, scores.data());
+    EXPECT_EQ(scores, length < 3 ? std::vector<double>(2, -INFINITY) : (std::vector<double>{-0.5, 0.25})) << length;
+  }
+  settings.renormalizeLogits = true;
+  EXPECT_TRUE(collect(settings, {2, 5, 6, 7}).tokens.empty());
+}
+
 /// For how many more lengths the set stays, found by trying.
 int64_t steadyByTrying(const Settings &settings, int64_t prompt, int64_t length, int64_t limit) {
   Rules rules(settings, prompt, limit, 30);
@@ -147,6 +164,10 @@ TEST(Rules, SteadyAreSetsThatOnlyExclude) {
   words.badWordsIds = {{5, 6}};
   for (const Settings &depends : {penalty, ngram, source, words})
     EXPECT_EQ(steady(depends), 0);
+  Settings beams = settings, beamPenalty = penalty;
+  beams.numBeams = beamPenalty.numBeams = 2;
+  EXPECT_EQ(steady(beams), steady(settings)) << "a token that ends is not gone on with";
+  EXPECT_EQ(steady(beamPenalty), 0);
 }
 
 } // namespace

@@ -51,8 +51,10 @@ Status ToyStepper::step(Span<const StepRow> rows, StepWants) {
   std::vector<BlockPool::Move> moves;
   for (const StepRow &row : rows)
     moves.push_back({row.parent, static_cast<int64_t>(row.tokens.size()) - 1});
-  if (incremental_)
-    TRANSEPT_TRY(pool_.advance(moves, table_.data()));
+  if (incremental_) {
+    TRANSEPT_TRY(pool_.advance(moves));
+    pool_.show(table_.data());
+  }
   // All rows write before any reads, as rows of an artifact may.
   auto place = [&](size_t row, int64_t position) -> int64_t & {
     return cache_[table_[row * capacity + position] * BlockPool::blockPositions + position % BlockPool::blockPositions];
