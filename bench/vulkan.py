@@ -72,7 +72,7 @@ def rows(bench, artifact, batches, tokens, stream):
                 print(f"| {batch} | {beams} | not measured | | |", flush=True)
                 continue
             found = json.loads(out)
-            step = found["milliseconds"]["p50"] / tokens  # with its part of the encoder
+            step = found["call_milliseconds"]["p50"] / tokens  # with its part of the encoder
             share = f"{STEP_BYTES / (step * 1e-3) / stream:.0%}" if stream else ""
             rate = found["tokens_per_second"]
             print(f"| {batch} | {beams} | {rate['median']:.0f} ({rate['best']:.0f}) | {step:.3f} | {share} |", flush=True)

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/Pack.h"
+#include "codegen/PickedInputs.h"
 #include "ir/Guard.h"
 #include "ir/HostTensor.h"
 #include "ir/NarrowTypes.h"
@@ -227,6 +228,8 @@ void ManifestBuilder::addKernels() {
     SmallVector<StringRef> symbols = stringsOf(function.getSymbols());
     if (DimAttr scratch = function.getScratchAttr())
       *kernel->mutable_scratch_bytes() = expr(scratch, symbols, "scratch of kernel " + function.getSymName());
+    for (unsigned input : pickedInputs(function))
+      kernel->add_picked(input);
     if (!function.getItemsAttr())
       fail("kernel " + function.getSymName() + " was not scheduled");
   }

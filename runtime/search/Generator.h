@@ -61,6 +61,8 @@ public:
   /// Drops all requests that were submitted and not collected.
   void forget() { scheduler_.forget(); }
   const SchedulerCounts &counts() const { return scheduler_.counts(); }
+  /// See Scheduler.
+  void observeSteps(std::function<void(int64_t)> observer) { scheduler_.observeSteps(std::move(observer)); }
 
   /// {"id", "hypotheses": [{"ids", "score", "text", "finish", "alignments"}], "input_tokens", "output_tokens"}
   nlohmann::ordered_json answer(const Request &request) const;

@@ -1,6 +1,7 @@
 #include "runtime/search/Scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <new>
 #include <stdexcept>
@@ -393,7 +394,10 @@ Status Scheduler::step() {
   for (const auto &ticket : live_)
     counts_.rows += ticket->search->rows();
   ++counts_.steps;
+  const auto begin = std::chrono::steady_clock::now();
   Status status = withMemory(live_.size(), [&] { return batch_.step(); });
+  if (observer_ && status.ok())
+    observer_(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   if (status.code() == Code::Cancelled)
     return status;
   if (!status.ok()) {

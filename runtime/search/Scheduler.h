@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,10 @@ public:
   void forgetClosed() { forgetAll(/*openToo=*/false); }
 
   const SchedulerCounts &counts() const { return counts_; }
+
+  /// `observer` is told after each step that succeeded how many nanoseconds it took, the search counted and the
+  /// encoding of sources not.
+  void observeSteps(std::function<void(int64_t)> observer) { observer_ = std::move(observer); }
 
 private:
   struct Ticket {
@@ -101,6 +106,7 @@ private:
   int64_t ahead_ = 1;              // most sources of a call of the encoder, whose first slots are kept for it
   std::vector<int32_t> freeSlots_; // the others
   SchedulerCounts counts_;
+  std::function<void(int64_t)> observer_; // may be empty
 };
 
 } // namespace transept::search

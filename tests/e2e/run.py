@@ -14,6 +14,7 @@ import time
 
 import answers
 import batching
+import benches
 import cases
 import compiler
 import differential
@@ -33,7 +34,8 @@ import vulkan
 from tool import Failed, Tool
 
 MODULES = (
-    compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, integers, pronunciation, texts, memory, traces, vulkan,
+    compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, integers,
+    pronunciation, texts, memory, benches, traces, vulkan,
     differential, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

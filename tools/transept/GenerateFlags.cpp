@@ -33,14 +33,6 @@ Result<std::shared_ptr<const Tokenizer>> openTokenizer(const Model &model) {
   return std::shared_ptr<const Tokenizer>(std::move(made));
 }
 
-Result<std::vector<search::SourceTensor>> readInputs(const std::string &path) {
-  TRANSEPT_ASSIGN(std::vector<Array> arrays, readArrays(path));
-  std::vector<search::SourceTensor> tensors;
-  for (Array &array : arrays)
-    tensors.push_back({array.name, array.dtype, array.dims, std::move(array.data)});
-  return tensors;
-}
-
 } // namespace
 
 void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
@@ -100,6 +92,14 @@ LineLoopOptions GenerateFlags::loop() const {
   return {batch == 1 ? 1 : batch * 16, keepGoing};
 }
 
+Result<std::vector<search::SourceTensor>> readSource(const std::string &path) {
+  TRANSEPT_ASSIGN(std::vector<Array> arrays, readArrays(path));
+  std::vector<search::SourceTensor> tensors;
+  for (Array &array : arrays)
+    tensors.push_back({array.name, array.dtype, array.dims, std::move(array.data)});
+  return tensors;
+}
+
 Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags) {
   TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
   // Token ids work without it.
@@ -111,7 +111,7 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
   options.batch = flags.batch;
   options.ahead = flags.ahead;
   options.truncate = flags.overlong == "truncate";
-  options.readInputs = readInputs;
+  options.readInputs = readSource;
   options.cancelled = &SignalGuard::interrupted();
   return search::Generator::create(std::move(model), std::move(tokenizer), std::move(options));
 }

@@ -27,6 +27,9 @@ struct GenerateFlags {
   LineLoopOptions loop() const;
 };
 
+/// The tensors of a source in a file, for GeneratorOptions.
+Result<std::vector<search::SourceTensor>> readSource(const std::string &path);
+
 /// Loads model and tokenizer.
 Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags);
 

@@ -2,6 +2,9 @@
 
 #include "Command.h"
 #include "EntryCall.h"
+#include "GenerateFlags.h"
+#include "StepReads.h"
+#include "StreamRate.h"
 
 #include "runtime/search/Generator.h"
 
@@ -9,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -20,9 +24,11 @@ namespace {
 constexpr const char *footer = R"(Examples:
   transept bench model.tsp                                  64 tokens from 32, one sentence, greedy
   transept bench model.tsp --batch 32 --num-beams 4 --json
+  transept bench whisper.tsp --inputs clip.npz --tokens 26   a source of features
   transept bench plain.tsp --inputs x.npz --repeat 100      one entry of any model
 
-Sources are made up; generation always runs for the whole length. The first calls are not counted.)";
+Sources are made up; generation always runs for the whole length. The first calls are not counted. A call is the whole
+batch with its encoder; a step is one position of all its hypotheses, search included.)";
 
 struct BenchFlags {
   ModelFlags model;
@@ -33,14 +39,15 @@ struct BenchFlags {
 
 using Clock = std::chrono::steady_clock;
 
-/// Milliseconds of each call, ascending.
+/// Milliseconds of each call, ascending. `call` gets whether it counts.
 template <typename Call> Result<std::vector<double>> timeCalls(const BenchFlags &flags, Call call) {
   std::vector<double> times;
   for (int64_t i = 0; i < flags.warmup + flags.repeat; ++i) {
+    const bool counts = i >= flags.warmup;
     Clock::time_point begin = Clock::now();
-    TRANSEPT_TRY(call());
+    TRANSEPT_TRY(call(counts));
     std::chrono::duration<double, std::milli> taken = Clock::now() - begin;
-    if (i >= flags.warmup)
+    if (counts)
       times.push_back(taken.count());
   }
   std::sort(times.begin(), times.end());
@@ -56,7 +63,7 @@ double percentile(const std::vector<double> &times, double percent) {
 nlohmann::ordered_json latencies(const std::vector<double> &times) {
   return {{"best", times.front()},
           {"p50", percentile(times, 50)},
-          {"p90", percentile(times, 90)},
+          {"p95", percentile(times, 95)},
           {"p99", percentile(times, 99)}};
 }
 
@@ -82,82 +89,148 @@ void print(const nlohmann::ordered_json &result, bool json) {
     }
     std::printf("%s:", name.c_str());
     for (const auto &[part, number] : value.items())
-      std::printf(" %s %.3f", part.c_str(), number.get<double>());
+      std::printf(number.is_number_integer() ? " %s %.0f" : " %s %.3f", part.c_str(), number.get<double>());
     std::printf("\n");
   }
 }
 
-/// A source of made-up tokens, away from the low ids that are often special.
+/// Made-up tokens, away from the low ids that are often special, or the tensors of --inputs.
 nlohmann::json madeUpRequest(const BenchFlags &flags, const search::Settings &defaults, int64_t vocabulary,
                              int64_t index) {
-  std::vector<int64_t> ids;
-  const int64_t first = std::min<int64_t>(4, vocabulary - 1);
-  for (int64_t i = 0; i < flags.source; ++i)
-    ids.push_back(first + (index * 1009 + i * 7919) % std::max<int64_t>(vocabulary - first, 1));
-  nlohmann::json request = {{"input_ids", ids},
-                            {"max_new_tokens", flags.tokens},
-                            {"min_new_tokens", flags.tokens},
-                            {"num_beams", flags.beams}};
+  nlohmann::json request = {
+      {"max_new_tokens", flags.tokens}, {"min_new_tokens", flags.tokens}, {"num_beams", flags.beams}};
+  if (!flags.call.inputs.empty()) {
+    request["inputs"] = flags.call.inputs;
+  } else {
+    std::vector<int64_t> ids;
+    const int64_t first = std::min<int64_t>(4, vocabulary - 1);
+    for (int64_t i = 0; i < flags.source; ++i)
+      ids.push_back(first + (index * 1009 + i * 7919) % std::max<int64_t>(vocabulary - first, 1));
+    request["input_ids"] = ids;
+  }
   if (!defaults.decoderStartTokenId && defaults.decoderInputIds.empty())
     request["decoder_start_token_id"] = 0;
   return request;
+}
+
+/// The calls of one run.
+struct Measured {
+  std::vector<double> calls, steps; // milliseconds, ascending
+  int64_t tokens = 0;               // of a call
+  int64_t stepsPerCall = 0;
+  double rows = 0; // of a step, on average
+  int64_t promptTokens = 0, inputLength = 0;
+};
+
+Result<Measured> measure(search::Generator &generator, const BenchFlags &flags) {
+  Measured measured;
+  const int64_t vocabulary = generator.generation().vocabulary();
+  std::vector<search::Request> requests(static_cast<size_t>(flags.batch));
+  std::vector<search::Request *> pointers;
+  for (search::Request &request : requests) {
+    const auto index = static_cast<int64_t>(pointers.size());
+    TRANSEPT_TRY(generator.parse(madeUpRequest(flags, generator.defaults(), vocabulary, index), nullptr, request));
+    measured.inputLength = generator.encoderInputs().length(request.source);
+    pointers.push_back(&request);
+  }
+  bool counted = false;
+  search::SchedulerCounts uncounted;
+  measured.steps.reserve(static_cast<size_t>(std::min<int64_t>(flags.repeat * flags.tokens, 1 << 20)));
+  generator.observeSteps([&](int64_t nanoseconds) {
+    if (counted)
+      measured.steps.push_back(1e-6 * static_cast<double>(nanoseconds));
+  });
+  TRANSEPT_ASSIGN(measured.calls, timeCalls(flags, [&](bool counts) -> Status {
+                    if (counts && !counted)
+                      uncounted = generator.counts();
+                    counted = counts;
+                    return generator.run(pointers);
+                  }));
+  generator.observeSteps({});
+  for (const search::Request &request : requests) {
+    TRANSEPT_TRY(request.status);
+    measured.tokens += request.outputTokens;
+    measured.promptTokens = request.promptTokens;
+  }
+  std::sort(measured.steps.begin(), measured.steps.end());
+  const int64_t steps = generator.counts().steps - uncounted.steps;
+  measured.stepsPerCall = steps / flags.repeat;
+  measured.rows = static_cast<double>(generator.counts().rows - uncounted.rows) / static_cast<double>(steps);
+  return measured;
+}
+
+/// What a step reads on average over a call, and how close to the limit of the memory that comes.
+Status addReads(nlohmann::ordered_json &result, search::Generator &generator, const BenchFlags &flags,
+                const Measured &measured) {
+  const program::Manifest &manifest = generator.model().manifest();
+  const int step = generator.model().findEntry(manifest.generation().step());
+  if (step < 0 || measured.steps.empty())
+    return {};
+  TRANSEPT_ASSIGN(CacheReads caches, cacheReads(manifest, measured.inputLength));
+  const double firstPosition =
+      generator.stepper().promptAtOnce() ? static_cast<double>(measured.promptTokens) : 1; // read by the first step
+  const double positions = firstPosition + 0.5 * static_cast<double>(measured.stepsPerCall - 1); // on average
+  const int64_t constants = constantsRead(manifest, manifest.entries(step));
+  const int64_t self = std::llround(measured.rows * (positions * static_cast<double>(caches.selfPerPosition) +
+                                                     static_cast<double>(caches.recurrentPerRow)));
+  const double cross = static_cast<double>(flags.batch) * static_cast<double>(caches.crossPerSource);
+  const double total = static_cast<double>(constants) + static_cast<double>(self) + cross;
+  result["step_read_bytes"] = {{"weights", constants},
+                               {"self_cache", self},
+                               {"cross_cache", std::llround(cross)},
+                               {"total", std::llround(total)}};
+  if (generator.model().device().name() != "cpu")
+    return {}; // memory that this processor does not read
+  TRANSEPT_ASSIGN(double limit, streamRate(generator.stepper().session()->team()));
+  const double reached = total / (1e-3 * percentile(measured.steps, 50));
+  result["stream"] = {{"limit_gbytes_per_second", 1e-9 * limit},
+                      {"reached_gbytes_per_second", 1e-9 * reached},
+                      {"share", reached / limit}};
+  return {};
 }
 
 Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &flags) {
   search::GeneratorOptions options;
   options.threads = flags.model.threads;
   options.batch = flags.batch;
+  options.readInputs = readSource;
   const std::string device = model->device().name(), level = model->level();
-  const int64_t vocabulary = model->manifest().generation().vocabulary();
   TRANSEPT_ASSIGN(std::unique_ptr<search::Generator> generator,
                   search::Generator::create(std::move(model), nullptr, options));
-  int64_t generated = 0;
-  TRANSEPT_ASSIGN(
-      std::vector<double> times, timeCalls(flags, [&]() -> Status {
-        std::vector<search::Request> requests(static_cast<size_t>(flags.batch));
-        std::vector<search::Request *> pointers;
-        for (int64_t i = 0; i < flags.batch; ++i) {
-          search::Request &request = requests[static_cast<size_t>(i)];
-          TRANSEPT_TRY(generator->parse(madeUpRequest(flags, generator->defaults(), vocabulary, i), nullptr, request));
-          pointers.push_back(&request);
-        }
-        TRANSEPT_TRY(generator->run(pointers));
-        generated = 0;
-        for (const search::Request &request : requests) {
-          TRANSEPT_TRY(request.status);
-          generated += request.outputTokens;
-        }
-        return {};
-      }));
+  TRANSEPT_ASSIGN(Measured measured, measure(*generator, flags));
+  const auto tokens = static_cast<double>(measured.tokens);
   MemoryUse memory = generator->stepper().session()->memory();
-  print({{"device", device},
-         {"level", level},
-         {"threads", generator->stepper().session()->threads()},
-         {"batch", flags.batch},
-         {"num_beams", flags.beams},
-         {"source", flags.source},
-         {"tokens", generated},
-         {"tokens_per_second",
-          {{"best", 1e3 * static_cast<double>(generated) / times.front()},
-           {"median", 1e3 * static_cast<double>(generated) / percentile(times, 50)}}},
-         {"milliseconds", latencies(times)},
-         {"weight_bytes", memory.weights},
-         {"reserved_bytes", memory.reserved + memory.scratch},
-         {"resident_bytes", peakResidentBytes()}},
-        flags.json);
+  nlohmann::ordered_json result = {
+      {"device", device},
+      {"level", level},
+      {"threads", generator->stepper().session()->threads()},
+      {"batch", flags.batch},
+      {"num_beams", flags.beams},
+      {"source", measured.inputLength},
+      {"tokens", measured.tokens},
+      {"steps", measured.stepsPerCall},
+      {"tokens_per_second",
+       {{"best", 1e3 * tokens / measured.calls.front()}, {"median", 1e3 * tokens / percentile(measured.calls, 50)}}},
+      {"call_milliseconds", latencies(measured.calls)},
+      {"step_milliseconds", latencies(measured.steps)},
+      {"weight_bytes", memory.weights},
+      {"reserved_bytes", memory.reserved + memory.scratch},
+      {"resident_bytes", peakResidentBytes()}};
+  TRANSEPT_TRY(addReads(result, *generator, flags, measured)); // last: its buffer would be resident, too
+  print(result, flags.json);
   return {};
 }
 
 Status benchEntry(std::shared_ptr<const Model> model, const BenchFlags &flags) {
   TRANSEPT_ASSIGN(std::unique_ptr<EntryCall> call, EntryCall::create(model, flags.call, flags.model.threads));
-  TRANSEPT_ASSIGN(std::vector<double> times, timeCalls(flags, [&] { return call->run(); }));
+  TRANSEPT_ASSIGN(std::vector<double> times, timeCalls(flags, [&](bool) { return call->run(); }));
   MemoryUse memory = call->session().memory();
   print({{"device", model->device().name()},
          {"level", model->level()},
          {"threads", call->session().threads()},
          {"entry", call->entry().name()},
          {"dispatches", call->entry().dispatches_size()},
-         {"milliseconds", latencies(times)},
+         {"call_milliseconds", latencies(times)},
          {"weight_bytes", memory.weights},
          {"reserved_bytes", memory.reserved + memory.scratch},
          {"resident_bytes", peakResidentBytes()}},
