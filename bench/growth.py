@@ -21,9 +21,9 @@ PEER_SETTINGS = {"CT2_USE_MKL": "0", "CT2_FORCE_CPU_ISA": "AVX512"}  # its best 
 
 def measure(args, point):
     """Tokens per second of each contender: median and best of the rounds."""
-    row = (point["batch"], point["beams"], point["source"], point["tokens"], [])
-    contenders = [run.Ours(args, row, point["threads"]),
-                  run.Peer(args, row, "ctranslate2", point["threads"], PEER_SETTINGS)]
+    work = run.Work("base", "sentences", point["batch"], point["beams"], point["source"], point["tokens"], run.MEMORY)
+    contenders = [run.Ours(args, work, "fp32", point["threads"], None),
+                  run.Peer(args, work, "fp32", "ctranslate2", point["threads"], PEER_SETTINGS)]
     times = [[] for _ in contenders]
     for _ in range(args.rounds):
         for contender, list_ in zip(contenders, times):
@@ -56,8 +56,8 @@ def draw(rows, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=pathlib.Path, required=True, help="folder of export_base.py, and base.tsp")
-    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the program transept")
+    parser.add_argument("--models", type=pathlib.Path, required=True, help="where base/ is, made by export_random.py")
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs transept and transept-compile")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--tries", type=int, default=2, help="of one call, while others are busy")
     parser.add_argument("--wait", type=float, default=60, help="for quiet, seconds at most")

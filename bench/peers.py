@@ -6,97 +6,173 @@ A process of its own per setting, because thread counts and CPU levels are read 
 import argparse
 import json
 import pathlib
+import resource
 import sys
 import time
 
 import numpy as np
 
-FIRST, LAST = 1, 36900  # source tokens are drawn from [FIRST, LAST)
-START = 36999
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def made_up(args):
+    """Source ids [batch, source], and the config of the checkpoint."""
+    config = json.loads((args.model / "hf/config.json").read_text())
+    return np.random.default_rng(0).integers(1, config["vocab_size"] - 100, (args.batch, args.source)), config
+
+
+def test_words():
+    """Those of models/g2p that it was not trained on."""
+    with open(ROOT / "tests/e2e/g2p/test.tsv") as file:
+        return [line.split("\t")[0] for line in file][1:]
 
 
 class CTranslate2:
-    """Translator.translate_batch, fp32; the encoder and the search are inside."""
+    """Translator.translate_batch or Whisper.generate; encoder and search are inside."""
+
+    TYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8"}
 
     def __init__(self, args):
         import ctranslate2
-        self.version = ctranslate2.__version__
-        self.beams, self.tokens = args.beams, args.tokens
-        self.translator = ctranslate2.Translator(str(args.model / "ct2"), device="cpu", compute_type="float32",
-                                                 inter_threads=1, intra_threads=args.threads)
-        draw = np.random.default_rng(0).integers(FIRST, LAST, (args.batch, args.source - 1))
-        self.source = [[f"t{i}" for i in row] + ["</s>"] for row in draw]
+        self.version, self.args = ctranslate2.__version__, args
+        kind = ctranslate2.models.Whisper if args.kind == "clip" else ctranslate2.Translator
+        replicas = args.threads if args.kind == "words" else 1
+        self.model = kind(str(args.model / "ct2"), device="cpu", compute_type=self.TYPES[args.precision],
+                          inter_threads=replicas, intra_threads=args.threads // replicas)
+        if args.kind == "clip":
+            features = np.load(args.model / "clip.npz")["input_features"]
+            self.features = ctranslate2.StorageView.from_array(features)
+            self.start = ["<|startoftranscript|>", "<|notimestamps|>"]  # without the latter, rules for timestamps apply
+        elif args.kind == "words":
+            import sentencepiece
+            pieces = sentencepiece.SentencePieceProcessor(str(args.model / "hf/source.spm"))
+            self.source = [pieces.encode(word, out_type=str) + ["</s>"] for word in test_words()]
+        else:
+            self.source = [[f"t{i}" for i in row[:-1]] + ["</s>"] for row in made_up(args)[0]]
 
     def __call__(self):
-        results = self.translator.translate_batch(self.source, beam_size=self.beams, max_batch_size=len(self.source),
-                                                  min_decoding_length=self.tokens, max_decoding_length=self.tokens)
-        return sum(len(r.hypotheses[0]) for r in results)
+        args = self.args
+        if args.kind == "clip":
+            found = self.model.generate(self.features, [self.start], beam_size=args.beams, suppress_blank=False,
+                                        suppress_tokens=[], max_length=2 * args.tokens)  # the prompt may have half of it
+            return len(found[0].sequences_ids[0])
+        if args.kind == "words":
+            found = self.model.translate_batch(
+                self.source, beam_size=args.beams, length_penalty=0.6 if args.beams > 1 else 1, max_decoding_length=48,
+                max_batch_size=1024 if args.beams == 1 else 256)
+            return len(found)
+        found = self.model.translate_batch(self.source, beam_size=args.beams, max_batch_size=len(self.source),
+                                           min_decoding_length=args.tokens, max_decoding_length=args.tokens)
+        return sum(len(r.hypotheses[0]) for r in found)
 
 
-class OnnxRuntime:
-    """Greedy over decoder_with_past; caches stay in ORT's own buffers (io-binding), so no step copies them."""
+class GreedyLoop:
+    """encoder, decoder, then decoder_with_past for each token, with what graph() makes of each file."""
 
     def __init__(self, args):
-        import onnxruntime
-        self.ort = onnxruntime
-        self.version = onnxruntime.__version__
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = args.threads, 1
-        names = ["encoder"] if args.encoder else ["encoder", "decoder", "decoder_with_past"]
-        self.session = {n: onnxruntime.InferenceSession(str(args.model / "onnx" / f"{n}_model.onnx"), options,
-                                                        providers=["CPUExecutionProvider"]) for n in names}
-        if not args.encoder and args.beams != 1:
-            sys.exit("onnxruntime: no beam search here")
-        self.ids = np.random.default_rng(0).integers(FIRST, LAST, (args.batch, args.source))
-        self.mask = np.ones_like(self.ids)
-        self.tokens, self.encoder_only = args.tokens, args.encoder
+        self.args = args
+        self.encoder = self.graph("encoder")
+        if args.kind == "clip":
+            config = json.loads((args.model / "hf/config.json").read_text())
+            self.source = {"input_features": np.load(args.model / "clip.npz")["input_features"]}
+        else:
+            ids, config = made_up(args)
+            self.source = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        if args.kind != "encoder":
+            if args.beams != 1:
+                sys.exit(f"{args.peer}: no beam search here")
+            self.first, self.step = self.graph("decoder"), self.graph("decoder_with_past")
+            self.start = np.full((args.batch, 1), config["decoder_start_token_id"])
+
+    def path(self, name):
+        return str(self.args.model / ("onnx-int8" if self.args.precision == "int8" else "onnx") / f"{name}_model.onnx")
 
     def __call__(self):
-        hidden = self.session["encoder"].run(None, {"input_ids": self.ids, "attention_mask": self.mask})[0]
-        if self.encoder_only:
-            return self.ids.size
-        rows = len(self.ids)
-        first, step = self.session["decoder"], self.session["decoder_with_past"]
-        results = dict(zip([o.name for o in first.get_outputs()], first.run(None, {
-            "input_ids": np.full((rows, 1), START), "encoder_hidden_states": hidden,
-            "encoder_attention_mask": self.mask})))
-        token = results.pop("logits")[:, -1].argmax(-1)
-        past = {n.replace("present", "past_key_values"): self.ort.OrtValue.ortvalue_from_numpy(v)
-                for n, v in results.items()}
-        wanted = {i.name for i in step.get_inputs()}
-        outputs = [o.name for o in step.get_outputs()]
-        for _ in range(self.tokens - 1):
-            binding = step.io_binding()
-            binding.bind_cpu_input("input_ids", token.reshape(rows, 1))
-            binding.bind_cpu_input("encoder_attention_mask", self.mask)
-            if "encoder_hidden_states" in wanted:
-                binding.bind_cpu_input("encoder_hidden_states", hidden)
-            for name in wanted & past.keys():
-                binding.bind_ortvalue_input(name, past[name])
+        hidden = self.encoder(self.source)["last_hidden_state"]
+        if self.args.kind == "encoder":
+            return self.args.batch * self.args.source
+        feeds = {"input_ids": self.start, "encoder_hidden_states": hidden,
+                 "encoder_attention_mask": self.source.get("attention_mask")}
+        run = self.first
+        for position in range(1, self.args.tokens + 1):
+            results = run(feeds)
+            token = self.values(results.pop("logits"))[:, -1].argmax(-1)
+            feeds |= {name.replace("present", "past_key_values"): value for name, value in results.items()}
+            feeds |= {"input_ids": token.reshape(-1, 1), "cache_position": np.array([position])}
+            run = self.step
+        return self.args.batch * self.args.tokens
+
+
+class OnnxRuntime(GreedyLoop):
+    """Caches stay in ONNX Runtime's own buffers (io-binding), so no step copies them."""
+
+    def graph(self, name):
+        import onnxruntime
+        self.version = onnxruntime.__version__
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self.args.threads, 1
+        session = onnxruntime.InferenceSession(self.path(name), options, providers=["CPUExecutionProvider"])
+        inputs, outputs = [i.name for i in session.get_inputs()], [o.name for o in session.get_outputs()]
+
+        def run(feeds):
+            binding = session.io_binding()
+            for name in inputs:
+                value = feeds[name]
+                (binding.bind_cpu_input if isinstance(value, np.ndarray) else binding.bind_ortvalue_input)(name, value)
             for name in outputs:
                 binding.bind_output(name)
-            step.run_with_iobinding(binding)
-            results = dict(zip(outputs, binding.get_outputs()))
-            token = results.pop("logits").numpy()[:, -1].argmax(-1)
-            past |= {n.replace("present", "past_key_values"): v for n, v in results.items()}
-        return rows * self.tokens
+            session.run_with_iobinding(binding)
+            return dict(zip(outputs, binding.get_outputs()))
+        return run
+
+    @staticmethod
+    def values(tensor):
+        return tensor.numpy()
+
+
+class OpenVino(GreedyLoop):
+    """The hint for one request at a time, and the precision that is asked for."""
+
+    def graph(self, name):
+        import openvino
+        self.version = openvino.__version__.split("-")[0]
+        model = openvino.Core().compile_model(self.path(name), "CPU", {
+            "INFERENCE_NUM_THREADS": self.args.threads, "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[self.args.precision]})
+        request = model.create_infer_request()
+        inputs, outputs = [i.get_any_name() for i in model.inputs], [o.get_any_name() for o in model.outputs]
+
+        def run(feeds):
+            results = request.infer({name: feeds[name] for name in inputs}, share_inputs=True)
+            return {name: results[name] for name in outputs}
+        return run
+
+    @staticmethod
+    def values(tensor):
+        return tensor
+
+
+PEERS = {"ctranslate2": CTranslate2, "onnxruntime": OnnxRuntime, "openvino": OpenVino}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("peer", choices=["ctranslate2", "onnxruntime"])
+    parser.add_argument("peer", choices=PEERS)
     parser.add_argument("--model", type=pathlib.Path, required=True)
-    parser.add_argument("--encoder", action="store_true", help="the encoder only")
+    parser.add_argument("--kind", choices=["sentences", "encoder", "clip", "words"], default="sentences")
+    parser.add_argument("--precision", choices=["fp32", "bf16", "int8"], default="fp32")
     for name, default in (("threads", 1), ("batch", 1), ("beams", 1), ("source", 32), ("tokens", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
     begin = time.perf_counter()
-    call = {"ctranslate2": CTranslate2, "onnxruntime": OnnxRuntime}[args.peer](args)
+    call = PEERS[args.peer](args)
     print(json.dumps({"version": call.version, "load_s": time.perf_counter() - begin}), flush=True)
     for _ in sys.stdin:
         begin = time.perf_counter()
         tokens = call()
-        print(json.dumps({"seconds": time.perf_counter() - begin, "tokens": tokens}), flush=True)
+        seconds = time.perf_counter() - begin
+        resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"seconds": seconds, "tokens": tokens, "resident_bytes": resident}), flush=True)
 
 
 if __name__ == "__main__":
