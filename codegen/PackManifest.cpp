@@ -407,6 +407,7 @@ void ManifestBuilder::addGeneration() {
   message->set_prefill(text(generation, "prefill").str());
   message->set_advance(text(generation, "advance").str());
   message->set_advance_beams(text(generation, "advance_beams").str());
+  message->set_step_greedy(text(generation, "step_greedy").str());
   message->set_step_alignments(text(generation, "step_alignments").str());
   message->set_encoder_mask_marks_padding(flag(generation, "mask_marks_padding"));
   message->set_encoder_pad_id(number(generation, "pad_id"));

@@ -6,6 +6,7 @@
 #include "ir/HostTensor.h"
 #include "ir/WeightStore.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/Screen.h"
 #include "passes/Stage.h"
 
 using namespace mlir;
@@ -54,6 +55,6 @@ void transept::fuseEntry(kernel::EntryOp entry) {
     simplifyBodies(entry);
   storeConstantMaps(entry);
   simplifyBodies(entry);
-  if (entry.getSymName() == stepName || entry.getSymName() == alignmentsName)
+  if (llvm::is_contained({stepName, alignmentsName, greedyName}, entry.getSymName()))
     limitToLiveRows(entry);
 }

@@ -4,7 +4,9 @@
 //
 // Names, element types and shapes of the states are the contract with the host: see runtime/search/SessionStepper.cpp.
 
+#include "ir/WeightStore.h"
 #include "passes/FormOps.h"
+#include "passes/Screen.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -116,6 +118,39 @@ LogicalResult transept::form(FormContext &f, CrossAttentionOp op) {
   return success();
 }
 
+/// Approximate logits, and what bounds them: see passes/Screen.h.
+static LogicalResult addScreen(FormContext &f, SearchHeadOp op, DictionaryAttr screen, SmallVector<Value> &inputs) {
+  auto linear = op.getLogits().getDefiningOp<LinearOp>();
+  std::optional<WeightMatrix> matrix = linear ? packedMatrix(linear) : std::nullopt;
+  WeightStore &store = WeightStore::of(f.context());
+  auto key = [&](StringRef name) {
+    auto attribute = screen.getAs<StringAttr>(name);
+    return attribute ? attribute.str() : std::string();
+  };
+  Type f32 = f.builder.getF32Type();
+  auto column = matrix ? RankedTensorType::get({matrix->n()}, f32) : RankedTensorType();
+  auto isColumn = [&](StringRef name) { return store.lookup(key(name)).type == column; };
+  RankedTensorType weight = store.lookup(key("weight")).type;
+  if (!matrix || !isColumn("scales") || !isColumn("errors") || !isColumn("norms") || !weight ||
+      weight.getShape() != matrix->type.getShape() || !weight.getElementType().isUnsignedInteger(8))
+    return op.emitOpError() << "has an attribute '" << screenAttrName << "' that does not fit";
+  WeightMatrix narrow = *matrix;
+  narrow.narrowKey = key("weight");
+  narrow.scalesKey = key("scales");
+  narrow.narrowType = weight.getElementType();
+  narrow.quantised = true;
+  Value x = f.viewAsRows(op.getLoc(), f.tensor(linear.getInput()));
+  inputs[0] = formContract(f, op.getLoc(), x, narrow, Value());
+  int64_t panels = llvm::divideCeil(matrix->n(), kernel::panelColumns);
+  llvm::append_range(
+      inputs,
+      ArrayRef<Value>{x, f.panels({matrix->key}, {matrix->transposed}, kernel::panelType(f32, panels, matrix->k())),
+                      f.weight(key("errors"), column), f.weight(key("norms"), column)});
+  if (linear.getBias())
+    inputs.push_back(f.tensor(linear.getBias()));
+  return success();
+}
+
 LogicalResult transept::form(FormContext &f, SearchHeadOp op) {
   Location loc = op.getLoc();
   SmallVector<DimAttr> dims = graphDims(op.getLogits());
@@ -124,10 +159,14 @@ LogicalResult transept::form(FormContext &f, SearchHeadOp op) {
   if (!vocabulary || *vocabulary < 1 || elementCount(f.context(), ArrayRef(dims).drop_back()) != rows)
     return op.emitOpError() << "searches logits of the shape " << op.getLogits().getType();
   Type f32 = f.builder.getF32Type(), i32 = f.builder.getI32Type();
-  Value logits = f.view(loc, f.cast(loc, f.tensor(op.getLogits()), f32), {rows, dims.back()});
-  f.exportTo(loc, "logits", logits);
-
-  SmallVector<Value> inputs = {logits, f.state("step.special", {rows, specials}, i32)};
+  SmallVector<Value> inputs = {Value(), f.state("step.special", {rows, specials}, i32)};
+  if (auto screen = op->getAttrOfType<DictionaryAttr>(screenAttrName)) {
+    if (failed(addScreen(f, op, screen, inputs)))
+      return failure();
+  } else {
+    inputs[0] = f.view(loc, f.cast(loc, f.tensor(op.getLogits()), f32), {rows, dims.back()});
+    f.exportTo(loc, "logits", inputs[0]);
+  }
   DimAttr blocks = f.constant(llvm::divideCeil(*vocabulary, kernel::vocabularyBlock));
   struct Output {
     StringRef state;

@@ -333,7 +333,8 @@ Status Verifier::checkGeneration(const program::Generation &generation) {
   auto missing = [&](const std::string &name) { return !name.empty() && !find(name); };
   bool alone = generation.kind() == "decoder" && generation.encode().empty();
   if ((!encode && !alone) || !find(generation.step()) || missing(generation.score()) || missing(generation.prefill()) ||
-      missing(generation.step_alignments()) || missing(generation.advance()) || missing(generation.advance_beams()))
+      missing(generation.step_alignments()) || missing(generation.advance()) || missing(generation.advance_beams()) ||
+      missing(generation.step_greedy()))
     return refuse("generation names an entry that does not exist");
   auto isInput = [&](const std::string &name) {
     return encode &&

@@ -18,6 +18,8 @@ LogicalResult emitAttendCache(emit::Emitter &emitter, AttendCacheOp op);
 LogicalResult emitAttendSource(emit::Emitter &emitter, AttendSourceOp op);
 LogicalResult emitCacheAppend(emit::Emitter &emitter, CacheAppendOp op);
 LogicalResult emitSearchHead(emit::Emitter &emitter, SearchHeadOp op);
+/// One whose logits are approximations.
+LogicalResult emitScreenedHead(emit::Emitter &emitter, SearchHeadOp op);
 
 } // namespace mlir::kernel::cpu
 

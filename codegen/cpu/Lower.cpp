@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/cpu/Kernels.h"
+#include "codegen/cpu/Schedule.h"
 #include "codegen/emit/Emitter.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -70,7 +71,9 @@ static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, const CpuLevel 
           .Case([&](AttendCacheOp op) { return emitAttendCache(emitter, op); })
           .Case([&](AttendSourceOp op) { return emitAttendSource(emitter, op); })
           .Case([&](CacheAppendOp op) { return emitCacheAppend(emitter, op); })
-          .Case([&](SearchHeadOp op) { return emitSearchHead(emitter, op); })
+          .Case([&](SearchHeadOp op) {
+            return isScreened(op) ? emitScreenedHead(emitter, op) : emitSearchHead(emitter, op);
+          })
           .Default([](Operation *op) { return op->emitOpError("is no kernel that processors implement"); });
   return success(succeeded(emitted) && succeeded(emitter.finish()));
 }

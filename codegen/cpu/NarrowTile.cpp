@@ -295,6 +295,23 @@ void cpu::emitBf16Row(Emitter &e, Value x, int64_t depth, Value target) {
   });
 }
 
+constexpr double int8Steps = 127;
+
+Value cpu::emitInt8Factor(Emitter &e, Value largest) {
+  constexpr double smallest = 1e-35;
+  return e.select(e.compare(arith::CmpFPredicate::OGE, largest, e.number(e.f32(), smallest)),
+                  e.b.create<arith::DivFOp>(e.loc, e.number(e.f32(), int8Steps), largest), e.number(e.f32(), 0));
+}
+
+Value cpu::emitInt8Group(Emitter &e, Value group, Value factor) {
+  Type vi32 = e.vectorOf(e.b.getI32Type());
+  // Adding 1.5 * 2^23 leaves the integer, rounded to nearest even, in the low bits.
+  constexpr double shift = 12582912.0;
+  constexpr int64_t shiftBits = 0x4b400000;
+  Value moved = e.add(e.mul(group, e.broadcast(factor)), e.number(e.vf32(), shift));
+  return e.sub(e.b.create<arith::BitcastOp>(e.loc, vi32, moved), e.integer(vi32, shiftBits));
+}
+
 void cpu::emitInt8Row(Emitter &e, Value x, int64_t depth, Value target, Value scale, Value correction) {
   Type i32 = e.b.getI32Type(), vi32 = e.vectorOf(i32);
   // Magnitudes are ordered like their bits, NaN above all.
@@ -305,17 +322,10 @@ void cpu::emitInt8Row(Emitter &e, Value x, int64_t depth, Value target, Value sc
   })[0];
   Value largest = e.b.create<arith::BitcastOp>(
       e.loc, e.f32(), e.reduceLanes(magnitudes, [&](Value a, Value b) { return e.maximum(a, b); }));
-  constexpr double steps = 127, smallest = 1e-35;
-  Value inverse = e.select(e.compare(arith::CmpFPredicate::OGE, largest, e.number(e.f32(), smallest)),
-                           e.b.create<arith::DivFOp>(e.loc, e.number(e.f32(), steps), largest), e.number(e.f32(), 0));
-  e.store(e.b.create<arith::DivFOp>(e.loc, largest, e.number(e.f32(), steps)), scale);
-  Value factor = e.broadcast(inverse);
-  // Adding 1.5 * 2^23 leaves the integer, rounded to nearest even, in the low bits.
-  constexpr double shift = 12582912.0;
-  constexpr int64_t shiftBits = 0x4b400000;
+  Value factor = emitInt8Factor(e, largest);
+  e.store(e.b.create<arith::DivFOp>(e.loc, largest, e.number(e.f32(), int8Steps)), scale);
   Value sums = forRow(e, x, depth, ValueRange{e.integer(vi32, 0)}, [&](Value at, Value group, ValueRange sum) {
-    Value moved = e.add(e.mul(group, factor), e.number(e.vf32(), shift));
-    Value integers = e.sub(e.b.create<arith::BitcastOp>(e.loc, vi32, moved), e.integer(vi32, shiftBits));
+    Value integers = emitInt8Group(e, group, factor);
     Type i8 = e.b.getI8Type();
     e.store(e.b.create<arith::TruncIOp>(e.loc, e.vectorOf(i8), integers), e.pointer(target, at, i8));
     return Emitter::Carried{e.add(sum[0], integers)};

@@ -35,6 +35,10 @@ int64_t narrowTileRows(emit::Emitter &emitter, ProductKind kind);
 int64_t narrowStride(int64_t depth);
 /// Bf16: rounds `depth` floats at `x` to bf16 at `target`.
 void emitBf16Row(emit::Emitter &emitter, Value x, int64_t depth, Value target);
+/// Int8: what a row whose largest magnitude is `largest` is multiplied with before it is rounded, and what a group of
+/// it, f32 [16], then becomes: i32 [16].
+Value emitInt8Factor(emit::Emitter &emitter, Value largest);
+Value emitInt8Group(emit::Emitter &emitter, Value group, Value factor);
 /// Int8: scales the floats to [-127, 127] and rounds them to i8 at `target`; stores what turns a sum of their products
 /// with weights offset by 128 into the product: its scale and its correction. Rows whose largest magnitude is below
 /// 1e-35 become zeros; one with an infinity or NaN gives infinities or NaN only.

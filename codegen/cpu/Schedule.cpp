@@ -89,7 +89,8 @@ Work workOf(SearchHeadOp op) {
   MLIRContext *context = op.getContext();
   int64_t blocks = (op.getVocabulary() + op.getBlockSize() - 1) / op.getBlockSize();
   DimAttr rows = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0];
-  return {dimMul(rows, dimConstant(context, blocks)), dimConstant(context, 0)};
+  // Screened: sixteen logits.
+  return {dimMul(rows, dimConstant(context, blocks)), dimConstant(context, isScreened(op) ? lanes * 4 : 0)};
 }
 
 } // namespace

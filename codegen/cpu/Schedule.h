@@ -20,6 +20,9 @@ constexpr int64_t contractNarrowRows = contractCorrections + contractRows * 4;
 constexpr int64_t attendRows = 32;
 constexpr int64_t attendKeys = 64;
 
+/// Whether logits are approximations, with what bounds them behind.
+inline bool isScreened(SearchHeadOp op) { return op.getInputs().size() > 2; }
+
 /// Positions of the innermost dimension that one item of a map computes.
 int64_t mapChunk(MapOp op);
 

@@ -14,6 +14,8 @@ public:
                Span<const int64_t> source)
       : RequestSearch(settings, vocabulary, positions, stepwise, source) {}
 
+  bool wantsBestOnly() const override { return !settings().returnTokenScores; }
+
 private:
   Status select(const StepResult *results) override;
   bool returnsLive() const override { return true; }

@@ -31,6 +31,7 @@ int64_t Batch::width() const {
 Status Batch::step() {
   StepWants wants;
   wants.ahead = std::numeric_limits<int32_t>::max();
+  wants.best = true;
   rows_.clear();
   for (BatchMember *member : members_) {
     RequestSearch &search = *member->search;
@@ -40,6 +41,7 @@ Status Batch::step() {
     wants.weights = wants.weights || search.wantsWeights();
     wants.logits = wants.logits || search.wantsLogits();
     wants.ahead = std::min(wants.ahead, search.ahead());
+    wants.best = wants.best && search.wantsBestOnly();
     const int32_t previous = member->first;
     member->first = static_cast<int32_t>(rows_.size());
     for (int32_t row = 0; row < search.rows(); ++row) {

@@ -70,6 +70,8 @@ public:
   /// As StepWants::ahead, after prepare().
   int32_t ahead() const;
   bool wantsLogits() const { return settings_.doSample || settings_.renormalizeLogits; }
+  /// Whether it looks at nothing but the best token and the special set.
+  virtual bool wantsBestOnly() const { return false; }
   /// Keeps the attention of all rows in the step that advance() is about to be told of; `first` is the row of the
   /// stepper that row 0 is. Positions of the source from `source` on are padding.
   void keepWeights(const Stepper &stepper, int32_t first, int64_t source);

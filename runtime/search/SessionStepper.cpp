@@ -1,6 +1,7 @@
 #include "runtime/search/SessionStepper.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace transept::search {
 
@@ -8,6 +9,9 @@ namespace {
 
 /// Tokens of a block of the search head.
 constexpr int64_t headBlockTokens = 2048;
+
+/// Most rows for which reading less of the vocabulary is worth more than computing some of it twice.
+constexpr size_t screenedRows = 8;
 
 int64_t roundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -416,10 +420,17 @@ Status SessionStepper::writeRows(Span<const StepRow> rows) {
   return Status::success();
 }
 
+bool SessionStepper::screens(size_t rows, StepWants wants) const {
+  return wants.best && !wants.weights && !wants.logits && !generation().step_greedy().empty() && rows <= screenedRows;
+}
+
 Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
   if (wants.weights && !layers_)
     return {Code::InvalidInput, "the artifact reports no attention over the source"};
-  const std::string &entry = wants.weights ? generation().step_alignments() : generation().step();
+  const bool screened = screens(rows.size(), wants);
+  const std::string &entry = wants.weights ? generation().step_alignments()
+                             : screened    ? generation().step_greedy()
+                                           : generation().step();
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
   TRANSEPT_ASSIGN(bool taken, takeAhead(rows, wants));
@@ -467,7 +478,10 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
     result = head_->join(static_cast<int32_t>(row), head);
     result.specials = specialLogits_ + row * have_.specials;
     result.logits = logits ? logits + row * vocabulary() : nullptr;
+    if (screened)
+      screened_.logits += static_cast<int64_t>(std::accumulate(head.sums, head.sums + headBlocks_, 0.0));
   }
+  screened_.rows += screened ? static_cast<int64_t>(rows.size()) : 0;
   return Status::success();
 }
 

@@ -55,6 +55,13 @@ public:
   int64_t attentionLayers() const override { return layers_; }
   AttentionWeights attention(int64_t layer, int32_t row) const override;
 
+  /// Rows of steps that wanted the best token alone and got it from a step that screens the vocabulary, and logits that
+  /// were computed exactly for them.
+  struct Screened {
+    int64_t rows = 0, logits = 0;
+  };
+  const Screened &screened() const { return screened_; }
+
   /// Null before the first prepare().
   Session *session() { return session_.get(); }
 
@@ -72,6 +79,8 @@ private:
   int32_t stepsAtOnce(Span<const StepRow> rows, StepWants wants) const;
   /// Notes what the steps begin with, and gives every row places for what it computes.
   Status reserveAhead(Span<const StepRow> rows, int32_t steps);
+  /// Whether the step's entry is the one that computes few logits.
+  bool screens(size_t rows, StepWants wants) const;
   Status runAhead(Span<const StepRow> rows, int32_t steps);
   /// Tokens, positions, sources, parents and special sets of the rows.
   Status writeRows(Span<const StepRow> rows);
@@ -123,6 +132,7 @@ private:
   std::vector<Session::KeptState> kept_;
   uint64_t recordBytes_ = 0;
   std::vector<uint8_t> log_;
+  Screened screened_;
   int64_t layers_ = 0;                // whose attention the model reports
   std::vector<int64_t> promptTokens_; // [rows][positions] of a prefill
   std::vector<int32_t> savedBlocks_;  // the same shape: the block table while others must not be written

@@ -45,6 +45,8 @@ struct StepWants {
   /// tokens outside the special sets, best first, with the same special sets. They may be computed now; whether they
   /// are taken is decided step by step.
   int32_t ahead = 0;
+  /// Nothing but the best token outside the special set, and the logits of that: logSum may mean nothing.
+  bool best = false;
 };
 
 class Stepper {

@@ -30,13 +30,13 @@ import precisions
 import pronunciation
 import texts
 import traces
+import vocabulary
 import vulkan
 from tool import Failed, Tool
 
 MODULES = (
     compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, integers,
-    pronunciation, texts, memory, benches, traces, vulkan,
-    differential, emulated,
+    pronunciation, texts, memory, benches, traces, vulkan, differential, vocabulary, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

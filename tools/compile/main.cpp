@@ -67,6 +67,8 @@ void defineFlags(CLI::App &app, Flags &flags) {
       ->expected(1)
       ->take_all();
   app.add_option("--caches", options.target.caches, "Of cached keys and values: fp32 or bf16")->type_name("NAME");
+  app.add_flag("--two-stage-vocabulary", options.target.twoStageVocabulary,
+               "Greedy steps read the last matrix in 8 bits and compute few logits: same tokens, a larger file");
   app.add_option("--cpu-levels", flags.levels,
                  "Instruction sets to compile for: avx512,avx2,x86-64; in bf16 also avx512bf16, in int8 avx512vnni; "
                  "default: all of these; for Arm: neon")
@@ -275,7 +277,8 @@ int runTool(int argc, char **argv) {
     std::tie(level, rest) = rest.split(',');
     options.target.cpuLevels.push_back(level.trim().str());
   }
-  for (const char *flag : {"--target", "--precision", "--caches", "--keep-fp32", "--cpu-levels"})
+  for (const char *flag :
+       {"--target", "--precision", "--caches", "--keep-fp32", "--cpu-levels", "--two-stage-vocabulary"})
     options.targetGiven |= app.count(flag) > 0;
   if (std::optional<Failure> failure = completeOptions(options))
     return fail(*failure);

@@ -56,6 +56,9 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
     return usage("--caches " + target.caches + " is for the target cpu: shaders keep caches in fp32");
   if (!target.keepFp32.empty() && target.precision == precisionNames[0])
     return usage("--keep-fp32 says what stays in fp32, where everything does");
+  if (target.twoStageVocabulary && (target.hasVulkan() || target.precision != precisionNames[0]))
+    return usage(
+        "--two-stage-vocabulary is for fp32 and the target cpu; other precisions have a narrow matrix already");
   const std::vector<std::string> all = cpuLevelNames(target.precision);
   llvm::StringSet<> wanted;
   for (const std::string &name : target.cpuLevels) {

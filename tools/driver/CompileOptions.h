@@ -20,13 +20,15 @@ struct TargetOptions {
   std::vector<std::string> keepFp32;
   /// Names of CPU levels, best first; empty: all, and none where the target is no CPU.
   std::vector<std::string> cpuLevels;
+  /// Whether greedy steps compute few logits, for a narrow copy of the matrix behind them.
+  bool twoStageVocabulary = false;
 
   bool hasVulkan() const { return target != "cpu"; }
   bool hasCpu() const { return target != "vulkan"; }
 
   bool operator==(const TargetOptions &other) const {
     return target == other.target && precision == other.precision && caches == other.caches &&
-           keepFp32 == other.keepFp32 && cpuLevels == other.cpuLevels;
+           keepFp32 == other.keepFp32 && cpuLevels == other.cpuLevels && twoStageVocabulary == other.twoStageVocabulary;
   }
 };
 

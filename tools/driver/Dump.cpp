@@ -121,6 +121,8 @@ DictionaryAttr mlir::transept::optionsToAttr(MLIRContext *context, const TargetO
   SmallVector<StringRef> kept(options.keepFp32.begin(), options.keepFp32.end());
   if (!kept.empty())
     entries.push_back(builder.getNamedAttr("keep_fp32", builder.getStrArrayAttr(kept)));
+  if (options.twoStageVocabulary)
+    entries.push_back(builder.getNamedAttr("two_stage_vocabulary", builder.getUnitAttr()));
   return builder.getDictionaryAttr(entries);
 }
 
@@ -145,6 +147,7 @@ std::optional<TargetOptions> mlir::transept::optionsFromAttr(DictionaryAttr attr
   options.precision = precision.str();
   if (auto caches = attr.getAs<StringAttr>("caches"))
     options.caches = caches.str();
+  options.twoStageVocabulary = attr.contains("two_stage_vocabulary");
   auto kept = attr.getAs<ArrayAttr>("keep_fp32");
   if (!appendStrings(levels, options.cpuLevels) || (kept && !appendStrings(kept, options.keepFp32)))
     return std::nullopt;

@@ -20,6 +20,7 @@
 #include "passes/Plan.h"
 #include "passes/Quantise.h"
 #include "passes/ReadSizes.h"
+#include "passes/Screen.h"
 #include "passes/Stage.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/PhaseChecks.h"
@@ -67,6 +68,7 @@ void addStage(PassList &list, const TargetOptions &options) {
 void addQuantise(PassList &list, const TargetOptions &options) {
   list.push_back(createQuantisePass({options.precision, options.keepFp32}));
   list.push_back(createNarrowCachesPass(options.caches));
+  list.push_back(createScreenPass(options.twoStageVocabulary));
 }
 
 void addForm(PassList &list, const TargetOptions &) {

@@ -254,6 +254,7 @@ json describeGeneration(const program::Generation &generation) {
           {"encode", generation.encode()},
           {"step", generation.step()},
           {"step_alignments", generation.step_alignments()},
+          {"step_greedy", generation.step_greedy()},
           {"prefill", generation.prefill()},
           {"advance", generation.advance()},
           {"advance_beams", generation.advance_beams()},

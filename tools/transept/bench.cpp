@@ -163,7 +163,9 @@ Result<Measured> measure(search::Generator &generator, const BenchFlags &flags) 
 Status addReads(nlohmann::ordered_json &result, search::Generator &generator, const BenchFlags &flags,
                 const Measured &measured) {
   const program::Manifest &manifest = generator.model().manifest();
-  const int step = generator.model().findEntry(manifest.generation().step());
+  const bool screens = generator.stepper().screened().rows > 0;
+  const int step =
+      generator.model().findEntry(screens ? manifest.generation().step_greedy() : manifest.generation().step());
   if (step < 0 || measured.steps.empty())
     return {};
   TRANSEPT_ASSIGN(CacheReads caches, cacheReads(manifest, measured.inputLength));
@@ -216,6 +218,11 @@ Status benchGeneration(std::shared_ptr<const Model> model, const BenchFlags &fla
       {"weight_bytes", memory.weights},
       {"reserved_bytes", memory.reserved + memory.scratch},
       {"resident_bytes", peakResidentBytes()}};
+  const search::SessionStepper::Screened &screened = generator->stepper().screened();
+  if (screened.rows > 0)
+    result["two_stage_vocabulary"] = {
+        {"computed_logits", static_cast<double>(screened.logits) / static_cast<double>(screened.rows)},
+        {"of", generator->generation().vocabulary()}};
   TRANSEPT_TRY(addReads(result, *generator, flags, measured)); // last: its buffer would be resident, too
   print(result, flags.json);
   return {};
