@@ -57,9 +57,9 @@ public:
     specials = e.dim(shapeOf(1)[1]);
     topk = e.dim(shapeOf(first + 2)[2]);
     Value perRow = e.index(blocks);
-    Value live = e.liveRows(kernel, dimMul(shapeOf(0)[0], dimConstant(op.getContext(), blocks)));
-    Value limit = e.minimum(e.end, live);
-    auto rowOf = [&](ValueRange item) {
+    DimAttr items = dimMul(shapeOf(0)[0], dimConstant(op.getContext(), blocks));
+    auto [begin, limit] = e.shareOf(e.liveRows(kernel, items), e.dim(items));
+    auto rowOf = [&, limit = limit](ValueRange item) {
       Value row = e.div(item[0], perRow), firstItem = e.mul(row, perRow);
       Value next = e.minimum(limit, e.add(firstItem, perRow));
       beginRow(row);
@@ -67,7 +67,7 @@ public:
       e.forLoop(item[0], next, 1, [&](Value at) { emitBlock(at, e.sub(at, firstItem), lowest); });
       return Emitter::Carried{next};
     };
-    e.whileLoop({e.begin}, [&](ValueRange item) { return e.less(item[0], limit); }, rowOf);
+    e.whileLoop({begin}, [&, limit = limit](ValueRange item) { return e.less(item[0], limit); }, rowOf);
     return success();
   }
 
