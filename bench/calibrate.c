@@ -1,5 +1,7 @@
-// Peak of fp32 multiply-adds and rate of reading memory, with argv[1] threads: {"gflops": F, "gbytes_per_s": B}.
-// Both are totals of all threads, best of several tries. Compile with -O3 -march=native -ffp-contract=fast -pthread.
+// Peak of fp32 multiply-adds and rate of reading memory, with argv[1] threads: {"gflops": F, "gbytes_per_s": B}, and where
+// the processor has instructions for them, of products of bf16 and of 8-bit integers ("bf16_gflops", "int8_gflops").
+// All are totals of all threads, best of several tries. Compile with -O3 -march=native -ffp-contract=fast -pthread.
+#include <immintrin.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,15 +56,84 @@ static Vector readAll(const char *bytes) {
   return sums[0];
 }
 
-static double seconds[2];
+#ifdef __AVX512BF16__
+static Vector dotBf16(void) {
+  __m512 sums[kChains] = {};
+  __m512i one = _mm512_set1_epi16(0x3f80);
+  __asm__("" : "+v"(one));
+#pragma GCC unroll 24
+  for (int i = 0; i < kChains; ++i)
+    __asm__("" : "+v"(sums[i]));
+  for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kChains; ++i)
+      sums[i] = _mm512_dpbf16_ps(sums[i], (__m512bh)one, (__m512bh)one);
+  }
+#pragma GCC unroll 24
+  for (int i = 1; i < kChains; ++i)
+    sums[0] += sums[i];
+  return (Vector)sums[0];
+}
+#endif
+
+#ifdef __AVX512VNNI__
+static Vector dotInt8(void) {
+  __m512i sums[kChains] = {}, one = _mm512_set1_epi8(1);
+  __asm__("" : "+v"(one));
+#pragma GCC unroll 24
+  for (int i = 0; i < kChains; ++i)
+    __asm__("" : "+v"(sums[i]));
+  for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kChains; ++i)
+      sums[i] = _mm512_dpbusd_epi32(sums[i], one, one);
+  }
+#pragma GCC unroll 24
+  for (int i = 1; i < kChains; ++i)
+    sums[0] += sums[i];
+  return (Vector)sums[0];
+}
+#endif
+
+enum { kMultiplyAdd, kRead, kBf16, kInt8, kKinds };
+static double seconds[kKinds];
+
+static Vector workOf(int kind, size_t thread) {
+  switch (kind) {
+#ifdef __AVX512BF16__
+  case kBf16:
+    return dotBf16();
+#endif
+#ifdef __AVX512VNNI__
+  case kInt8:
+    return dotInt8();
+#endif
+  case kRead:
+    return readAll(memory[thread]);
+  default:
+    return multiplyAdd();
+  }
+}
+
+static int isHere(int kind) {
+#ifdef __AVX512BF16__
+  if (kind == kBf16)
+    return 1;
+#endif
+#ifdef __AVX512VNNI__
+  if (kind == kInt8)
+    return 1;
+#endif
+  return kind < kBf16;
+}
 
 static void *work(void *argument) {
   size_t thread = (size_t)argument;
-  for (int what = 0; what < 2; ++what)
-    for (int attempt = 0; attempt < kTries; ++attempt) {
+  for (int what = 0; what < kKinds; ++what)
+    for (int attempt = 0; attempt < kTries && isHere(what); ++attempt) {
       pthread_barrier_wait(&barrier);
       double begin = now();
-      sink[thread][0] = what ? readAll(memory[thread])[0] : multiplyAdd()[0];
+      sink[thread][0] = workOf(what, thread)[0];
       pthread_barrier_wait(&barrier);
       double time = now() - begin;
       if (thread == 0 && (attempt == 0 || time < seconds[what]))
@@ -87,6 +158,12 @@ int main(int argc, char **argv) {
   work((void *)0);
   for (long i = 1; i < threads; ++i)
     pthread_join(handles[i], NULL);
-  printf("{\"gflops\": %.1f, \"gbytes_per_s\": %.1f}\n", 2e-9 * threads * kRounds * kChains * kLanes / seconds[0],
-         1e-9 * threads * kBytes / seconds[1]);
+  const double products = 2e-9 * threads * kRounds * kChains * kLanes;
+  printf("{\"gflops\": %.1f, \"gbytes_per_s\": %.1f", products / seconds[kMultiplyAdd],
+         1e-9 * threads * kBytes / seconds[kRead]);
+  if (isHere(kBf16))
+    printf(", \"bf16_gflops\": %.1f", 2 * products / seconds[kBf16]);
+  if (isHere(kInt8))
+    printf(", \"int8_gflops\": %.1f", 4 * products / seconds[kInt8]);
+  printf("}\n");
 }
