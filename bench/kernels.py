@@ -37,7 +37,7 @@ def write_graph(path, k, n, copies):
         outputs.append(helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, ["rows", n]))
         weights.append(numpy_helper.from_array(random.standard_normal((k, n), np.float32), f"w{i}"))
     graph = helper.make_graph(nodes, "products", inputs, outputs, weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def measure(args, artifact, k, copies, rows, folder):

@@ -22,7 +22,7 @@ struct OnnxLimits {
 };
 
 /// Versions of the standard operators and of the file format that are understood.
-constexpr int64_t minOpset = 7, maxOpset = 26, minIrVersion = 3, maxIrVersion = 13;
+constexpr int64_t minOpset = 7, maxOpset = 26, minIrVersion = 3, maxIrVersion = 14;
 
 class InputFile;
 

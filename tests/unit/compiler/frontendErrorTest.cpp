@@ -196,9 +196,14 @@ TEST(FrontendError, B1NoOutputs) {
 TEST(FrontendError, B2Versions) {
   onnx::ModelProto model = simple();
   model.set_ir_version(999);
-  expectFailure(model, ExitUnsupported, {"IR version 999", "3 to 13"});
+  expectFailure(model, ExitUnsupported, {"IR version 999", "3 to 14"});
   model.set_ir_version(0);
   expectFailure(model, ExitInvalidModel, {"IR version 0"});
+  // The newest one brings floats of 6 bits, which are refused where they occur.
+  model = simple();
+  model.set_ir_version(14);
+  model.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(27);
+  expectFailure(model, ExitInvalidModel, {"element type", "27"});
   model = simple();
   model.mutable_opset_import(0)->set_version(9999);
   expectFailure(model, ExitUnsupported, {"opset 9999 is newer", "7 to 26"});
