@@ -172,17 +172,20 @@ double HostTensor::getDouble(int64_t index) const {
 int64_t HostTensor::getInt(int64_t index) const {
   const char *data = storage->data();
   Type element = elementType();
-  if (!isa<IntegerType, IndexType>(element))
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer && !isa<IndexType>(element))
     return saturate<int64_t>(getDouble(index));
-  if (element.isInteger(1))
-    return load<uint8_t>(data, index) != 0;
-  const bool isUnsigned = element.isUnsignedInteger();
-  switch (byteWidth(element)) {
+  const bool isUnsigned = integer && integer.isUnsigned();
+  switch (integer ? integer.getWidth() : 64) {
   case 1:
-    return isUnsigned ? load<uint8_t>(data, index) : load<int8_t>(data, index);
-  case 2:
-    return isUnsigned ? load<uint16_t>(data, index) : load<int16_t>(data, index);
+    return load<uint8_t>(data, index) != 0;
+  case 2: // a byte holds one
   case 4:
+  case 8:
+    return isUnsigned ? load<uint8_t>(data, index) : load<int8_t>(data, index);
+  case 16:
+    return isUnsigned ? load<uint16_t>(data, index) : load<int16_t>(data, index);
+  case 32:
     return isUnsigned ? static_cast<int64_t>(load<uint32_t>(data, index)) : load<int32_t>(data, index);
   default:
     return load<int64_t>(data, index);
@@ -213,21 +216,22 @@ void HostTensor::setDouble(int64_t index, double value) {
 void HostTensor::setInt(int64_t index, int64_t value) {
   char *data = storage->data();
   Type element = elementType();
-  if (!isa<IntegerType, IndexType>(element))
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer && !isa<IndexType>(element))
     return setDouble(index, static_cast<double>(value));
-  if (element.isInteger(1))
-    return store<uint8_t>(data, index, value != 0);
-  if (isNarrow(element)) {
-    const llvm::APInt bits(element.getIntOrFloatBitWidth(), static_cast<uint64_t>(value), /*isSigned=*/true);
-    return store(data, index,
-                 static_cast<int8_t>(element.isUnsignedInteger() ? bits.getZExtValue() : bits.getSExtValue()));
-  }
-  switch (byteWidth(element)) {
+  switch (integer ? integer.getWidth() : 64) {
   case 1:
-    return store(data, index, static_cast<int8_t>(value));
+    return store<uint8_t>(data, index, value != 0);
   case 2:
+  case 4: {
+    const llvm::APInt bits(integer.getWidth(), static_cast<uint64_t>(value), /*isSigned=*/true);
+    return store(data, index, static_cast<int8_t>(integer.isUnsigned() ? bits.getZExtValue() : bits.getSExtValue()));
+  }
+  case 8:
+    return store(data, index, static_cast<int8_t>(value));
+  case 16:
     return store(data, index, static_cast<int16_t>(value));
-  case 4:
+  case 32:
     return store(data, index, static_cast<int32_t>(value));
   default:
     return store(data, index, value);
