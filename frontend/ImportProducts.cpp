@@ -29,22 +29,23 @@ LogicalResult importGemm(NodeImport &node) {
   return node.result(product);
 }
 
-/// com.microsoft: alpha * A' * B' where the last two axes may be exchanged.
+/// com.microsoft: alpha * A' * B'. With transBatch, the first axis stands behind the batch axes; then, with trans, the
+/// last two are exchanged.
 LogicalResult importFusedMatMul(NodeImport &node) {
-  for (StringRef name : {"transBatchA", "transBatchB"})
-    if (node.integer(name, 0))
-      return node.unsupported("attribute " + quoted(name) + " of FusedMatMul");
   SmallVector<Value> operands = {node.input(0), node.input(1)};
-  constexpr llvm::StringLiteral names[] = {"transA", "transB"};
-  for (auto [operand, literal] : llvm::zip(operands, names)) {
-    StringRef name = literal;
-    if (!node.integer(name, 0))
+  constexpr llvm::StringLiteral names[] = {"A", "B"};
+  for (auto [operand, name] : llvm::zip(operands, names)) {
+    const bool swaps = node.integer(("trans" + name).str(), 0), moves = node.integer(("transBatch" + name).str(), 0);
+    if (!swaps && !moves)
       continue;
     std::optional<int64_t> rank = node.rank(operand);
     if (!rank || *rank < 2)
-      return node.unsupported("FusedMatMul with " + name + " of an operand of unknown rank");
+      return node.unsupported("FusedMatMul that transposes an operand " + name + " of unknown rank");
     SmallVector<int64_t> permutation = llvm::to_vector(llvm::seq<int64_t>(0, *rank));
-    std::swap(permutation[*rank - 1], permutation[*rank - 2]);
+    if (moves)
+      std::rotate(permutation.begin(), permutation.begin() + 1, permutation.end() - 1);
+    if (swaps)
+      std::swap(permutation[*rank - 1], permutation[*rank - 2]);
     operand = node.transpose(operand, permutation);
   }
   Value product = node.make<MatMulOp>(node.elementOf(operands[0]), operands[0], operands[1]);

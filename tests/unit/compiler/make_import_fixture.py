@@ -503,6 +503,10 @@ for options in ({"m": i64(3)}, {"m": i64(2), "t": f32([0.25]), "l": f32([0.5])})
 one("NonMaxSuppression", 11, {"b": np.abs(corners) + f32(1), **scores}, {"m": i64(4), "t": f32([0.125])}, center_point_box=1)
 one("NonMaxSuppression", 11, {"b": corners, **scores})
 
+# Operands that hold their rows before the batch axes, plain and with the last two axes exchanged.
+one("FusedMatMul", 13, {"a": r(4, 2, 3, 5), "b": r(2, 3, 6, 5)}, domain="com.microsoft", transBatchA=1, transB=1)
+one("FusedMatMul", 13, {"a": r(5, 2, 4), "b": r(5, 2, 6)}, domain="com.microsoft", transBatchA=1, transBatchB=1, transA=1, alpha=0.5)
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "importFixture.json.inc"), "w") as out:
     out.write("// Written by make_import_fixture.py.\nR\"json({\"cases\": [\n")
     out.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
