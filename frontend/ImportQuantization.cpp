@@ -239,6 +239,58 @@ LogicalResult importQLinearConv(NodeImport &node) {
         return node.result(roundToInteger(node, scaled, scalar(7), target));
       });
 }
+
+/// Bytes [N, M] that each hold 8 / bits numbers, the first one in the lowest bits: i32 [N, M * 8 / bits].
+Value unpackBits(NodeImport &node, Value bytes, int64_t rows, int64_t bits) {
+  Type i32 = node.builder.getI32Type();
+  Value rest = node.reshape(node.castTo(bytes, i32), {rows, -1, 1}),
+        radix = node.scalar(i32, double(int64_t(1) << bits));
+  SmallVector<Value> parts;
+  for (int64_t shift = 0; shift < 8; shift += bits) {
+    parts.push_back(node.make<ModOp>(i32, rest, radix, int64_t(0)));
+    rest = node.make<DivOp>(i32, rest, radix);
+  }
+  return node.reshape(node.make<ConcatOp>(i32, ValueRange(parts), uint64_t(2)), {rows, -1});
+}
+
+/// com.microsoft: A times the transpose of a matrix [N, K] of unsigned integers, with a scale and a zero point per row
+/// and block of K.
+LogicalResult importMatMulNBits(NodeImport &node) {
+  const int64_t k = node.integer("K", 0), n = node.integer("N", 0), bits = node.integer("bits", 4);
+  const int64_t block = node.integer("block_size", 0);
+  constexpr int64_t largest = int64_t(1) << 31;
+  if (k < 1 || n < 1 || block < 1 || k > largest || n > largest || block > largest)
+    return node.invalid("has K " + Twine(k) + ", N " + Twine(n) + " and block_size " + Twine(block));
+  if (bits != 2 && bits != 4 && bits != 8)
+    return node.unsupported("MatMulNBits of " + Twine(bits) + " bits; of 2, 4 and 8 it works");
+  if (node.input(4))
+    return node.unsupported("MatMulNBits with g_idx, rows in another order");
+  if (!node.elementOf(node.input(1)).isUnsignedInteger(8))
+    return node.invalid("has a packed matrix of other elements than bytes");
+  Type element = node.elementOf(node.input(0)), wide = node.builder.getF32Type();
+  const int64_t blocks = (k + block - 1) / block;
+  auto columns = [&](Value matrix, int64_t count) {
+    return node.slice(matrix, node.constant({0}), node.constant({count}), 1);
+  };
+  // Blocks are filled up to their size.
+  Value integers = unpackBits(node, node.input(1), n, bits);
+  integers = node.castTo(columns(integers, k), wide);
+  auto repeated = [&](Value parameter) { return repeatBlocks(node, parameter, integers, {1, block}); };
+  Value scale = repeated(node.castTo(node.reshape(node.input(2), {n, blocks}), wide));
+  Value zero = node.scalar(wide, double(int64_t(1) << (bits - 1)));
+  if (Value given = node.input(3)) {
+    bool packed = node.elementOf(given).isUnsignedInteger(8);
+    given = packed ? columns(unpackBits(node, given, n, bits), blocks) : node.reshape(given, {n, blocks});
+    zero = repeated(node.castTo(given, wide));
+  }
+  if (!scale || !zero)
+    return failure();
+  Value matrix = node.make<MulOp>(wide, node.make<SubOp>(wide, integers, zero), scale);
+  Value product = node.make<MatMulOp>(element, node.input(0), node.castTo(node.transpose(matrix, {1, 0}), element));
+  if (Value bias = node.input(5))
+    product = node.make<AddOp>(element, product, bias);
+  return node.result(product);
+}
 } // namespace
 
 void mlir::transept::addQuantizationImports(ImportTable &table) {
@@ -247,4 +299,5 @@ void mlir::transept::addQuantizationImports(ImportTable &table) {
   table.add("QLinearMatMul", importQLinearMatMul);
   table.add("ConvInteger", importConvInteger);
   table.add("QLinearConv", importQLinearConv);
+  table.add(microsoftDomain, "MatMulNBits", importMatMulNBits);
 }

@@ -2,6 +2,7 @@
 //-----------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "ir/ScaleBlocks.h"
 #include "passes/FormFusion.h"
 #include "passes/PlanEntry.h"
 
@@ -37,6 +38,7 @@ kernel::ConstantOp matrixOf(kernel::ContractOp contract) {
 bool haveSameProducts(kernel::ContractOp lhs, kernel::ContractOp rhs) {
   kernel::ConstantOp left = matrixOf(lhs), right = matrixOf(rhs);
   return left && right && lhs.getQuantised() == rhs.getQuantised() &&
+         kernel::scaleBlockOf(lhs) == kernel::scaleBlockOf(rhs) &&
          kernel::elementTypeOf(left.getType()) == kernel::elementTypeOf(right.getType());
 }
 
@@ -92,35 +94,51 @@ void moveEpilogue(Region &from, Region &to, ValueRange own, ArrayRef<Value> extr
   body.eraseArguments(first, own.size());
 }
 
+/// The panels of one input of all members, in their order, as one constant before the leader.
+Value joinedPanels(ArrayRef<kernel::ContractOp> members, unsigned input) {
+  SmallVector<Attribute> keys;
+  SmallVector<bool> transposed;
+  int64_t panels = 0;
+  for (kernel::ContractOp member : members) {
+    auto matrix = member.getInputs()[input].getDefiningOp<kernel::ConstantOp>();
+    llvm::append_range(keys, matrix.getKeys());
+    llvm::append_range(transposed, matrix.getTransposed());
+    panels += cast<RankedTensorType>(matrix.getType()).getDimSize(0);
+  }
+  kernel::ContractOp leader = members.front();
+  auto type = cast<RankedTensorType>(leader.getInputs()[input].getType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape.front() = panels;
+  OpBuilder builder(leader);
+  return builder.create<kernel::ConstantOp>(leader.getLoc(), RankedTensorType::get(shape, type.getElementType()),
+                                            builder.getArrayAttr(keys), builder.getDenseBoolArrayAttr(transposed),
+                                            builder.getStringAttr("panels"));
+}
+
 void merge(ArrayRef<kernel::ContractOp> members) {
   kernel::ContractOp leader = members.front();
   OpBuilder builder(leader);
-  SmallVector<Attribute> keys, outputShapes;
-  SmallVector<bool> transposed;
+  SmallVector<Attribute> outputShapes;
   SmallVector<int64_t> parts;
   SmallVector<Type> types;
   SmallVector<Location> locations;
   llvm::SetVector<Value> extra;
-  int64_t panels = 0;
+  // Scales along k are another packed matrix.
+  const int64_t block = kernel::scaleBlockOf(leader);
+  Value scales = block ? joinedPanels(members, 2) : Value();
+  if (block)
+    extra.insert(scales);
   for (kernel::ContractOp member : members) {
-    kernel::ConstantOp matrix = matrixOf(member);
-    llvm::append_range(keys, matrix.getKeys());
-    llvm::append_range(transposed, matrix.getTransposed());
     llvm::append_range(parts, member.getParts());
     llvm::append_range(types, member->getResultTypes());
     llvm::append_range(outputShapes, member.getShapes().getValue().drop_front(member.getInputs().size()));
     locations.push_back(member.getLoc());
-    panels += cast<RankedTensorType>(matrix.getType()).getDimSize(0);
-    for (Value input : member.getInputs().drop_front(2)) {
+    for (Value input : member.getInputs().drop_front(block ? 3 : 2)) {
       makeBefore(input, leader);
       extra.insert(input);
     }
   }
-  auto matrixType = kernel::panelType(kernel::elementTypeOf(matrixOf(leader).getType()), panels, leader.getK());
-  Value matrix =
-      builder.create<kernel::ConstantOp>(leader.getLoc(), matrixType, builder.getArrayAttr(keys),
-                                         builder.getDenseBoolArrayAttr(transposed), builder.getStringAttr("panels"));
-  SmallVector<Value> inputs = {leader.getInputs()[0], matrix};
+  SmallVector<Value> inputs = {leader.getInputs()[0], joinedPanels(members, 1)};
   llvm::append_range(inputs, extra);
   SmallVector<Attribute> shapes;
   for (Value input : inputs)
@@ -130,12 +148,18 @@ void merge(ArrayRef<kernel::ContractOp> members) {
       builder.create<kernel::ContractOp>(FusedLoc::get(builder.getContext(), locations), types, inputs, ValueRange{},
                                          Value(), builder.getArrayAttr(shapes), leader.getRowsAttr(), leader.getKAttr(),
                                          builder.getDenseI64ArrayAttr(parts), leader.getQuantisedAttr(), parts.size());
+  if (block)
+    merged->setAttr(kernel::scaleBlockAttrName, builder.getI64IntegerAttr(block));
   unsigned part = 0;
-  for (kernel::ContractOp member : members)
+  for (kernel::ContractOp member : members) {
+    SmallVector<Value> own(member.getInputs().drop_front(2));
+    if (block)
+      own.front() = scales;
     for (auto [epilogue, result] : llvm::zip(member.getEpilogues(), member->getResults())) {
-      moveEpilogue(epilogue, merged.getEpilogues()[part], member.getInputs().drop_front(2), extra.getArrayRef());
+      moveEpilogue(epilogue, merged.getEpilogues()[part], own, extra.getArrayRef());
       result.replaceAllUsesWith(merged->getResult(part++));
     }
+  }
   for (kernel::ContractOp member : members)
     member.erase();
 }

@@ -93,6 +93,8 @@ struct WeightMatrix {
   std::string narrowKey, scalesKey;
   Type narrowType;
   bool quantised = false;
+  /// So many adjacent k of a column have a factor of their own, key [blocks, N]; 0: columns have one.
+  int64_t block = 0;
 };
 /// Null where the operand is no constant f32 matrix.
 std::optional<WeightMatrix> weightMatrix(Value graphValue);

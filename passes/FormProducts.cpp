@@ -2,6 +2,7 @@
 //-------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
+#include "ir/ScaleBlocks.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/FormOps.h"
 #include "passes/Quantise.h"
@@ -81,7 +82,13 @@ LogicalResult transept::addNarrow(Operation *op, WeightMatrix &matrix) {
   matrix.quantised = activations && activations.getValue() == "int8";
   matrix.narrowType = weight ? weight.getElementType() : Type();
   bool isInteger = matrix.narrowType && matrix.narrowType.isUnsignedInteger(8);
-  bool hasScales = scales && scales.getElementType().isF32() && scales.getShape() == ArrayRef(matrix.n());
+  if (auto block = narrow.getAs<IntegerAttr>("block"))
+    matrix.block = block.getInt();
+  SmallVector<int64_t> wanted = {matrix.n()};
+  if (matrix.block > 0)
+    wanted.insert(matrix.transposed ? wanted.end() : wanted.begin(), llvm::divideCeil(matrix.k(), matrix.block));
+  bool hasScales = scales && scales.getElementType().isF32() && scales.getShape() == ArrayRef(wanted) &&
+                   matrix.block >= 0 && !(matrix.block && matrix.quantised);
   bool fits = weight && weight.getShape() == matrix.type.getShape() &&
               (isInteger ? hasScales : matrix.narrowType.isBF16() && !scales && !matrix.quantised);
   return fits ? success() : op->emitOpError() << "has an attribute '" << narrowAttrName << "' that does not fit";
@@ -96,7 +103,11 @@ Value transept::formContract(FormContext &f, Location loc, Value input, const We
   SmallVector<Value> inputs = {x, f.panels({matrix.narrowType ? matrix.narrowKey : matrix.key}, {matrix.transposed},
                                            kernel::panelType(element, panelCount, matrix.k()))};
   Value scales;
-  if (!matrix.scalesKey.empty())
+  if (matrix.block)
+    inputs.push_back(
+        f.panels({matrix.scalesKey}, {matrix.transposed},
+                 kernel::panelType(f.builder.getF32Type(), panelCount, llvm::divideCeil(matrix.k(), matrix.block))));
+  else if (!matrix.scalesKey.empty())
     scales =
         inputs.emplace_back(f.weight(matrix.scalesKey, RankedTensorType::get({matrix.n()}, f.builder.getF32Type())));
   if (bias)
@@ -111,6 +122,10 @@ Value transept::formContract(FormContext &f, Location loc, Value input, const We
   block->addArguments({f.builder.getIndexType(), f.builder.getIndexType(), f32}, {loc, loc, loc});
   Value value = block->getArgument(2);
   Body b(loc, f.builder);
+  if (matrix.block) {
+    op->setAttr(kernel::scaleBlockAttrName, f.builder.getI64IntegerAttr(matrix.block));
+    block->addArgument(inputs[2].getType(), loc); // the product takes them, no epilogue
+  }
   if (scales)
     value = b.mul(value, b.load(block->addArgument(scales.getType(), loc), {block->getArgument(1)}));
   if (bias)

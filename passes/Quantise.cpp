@@ -4,6 +4,7 @@
 #include "passes/Quantise.h"
 #include "passes/FormOps.h"
 #include "passes/NarrowMatrix.h"
+#include "passes/NarrowWeights.h"
 #include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
@@ -38,6 +39,7 @@ private:
   std::string reasonToKeep(const PackedWeight &weight);
   void narrow(PackedWeight &weight);
   Attribute narrowed(const WeightMatrix &matrix);
+  Attribute counted(DictionaryAttr origin);
   void writeReport();
 
   ModuleOp module;
@@ -107,7 +109,18 @@ std::string Quantiser::reasonToKeep(const PackedWeight &weight) {
   return "";
 }
 
+/// What the model itself made the weight of.
+Attribute Quantiser::counted(DictionaryAttr origin) {
+  for (StringRef name : {"weight", "scales"})
+    report.narrowBytes +=
+        WeightStore::of(module.getContext()).lookup(origin.getAs<StringAttr>(name).getValue()).bytes.size();
+  return origin;
+}
+
 Attribute Quantiser::narrowed(const WeightMatrix &matrix) {
+  if (DictionaryAttr origin = narrowOrigin(module, matrix.key, matrix.transposed);
+      origin && precision == "int8-weights")
+    return counted(origin);
   Builder builder(module.getContext());
   WeightStore &store = WeightStore::of(module.getContext());
   auto content = store.lookup(matrix.key);
@@ -193,6 +206,17 @@ void Quantiser::writeReport() {
   module->setAttr(reportAttrName, attributes.getDictionary(module.getContext()));
 }
 
+/// In fp32, products take the integers that the model has: their floats are the same ones.
+void keepNarrow(ModuleOp module) {
+  module.walk([&](Operation *op) {
+    if (!isa<MatMulOp, LinearOp>(op))
+      return;
+    if (std::optional<WeightMatrix> matrix = packedMatrix(op))
+      if (DictionaryAttr origin = narrowOrigin(module, matrix->key, matrix->transposed))
+        op->setAttr(narrowAttrName, origin);
+  });
+}
+
 struct QuantisePass : PassWrapper<QuantisePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuantisePass)
   QuantisePass() = default;
@@ -206,8 +230,14 @@ struct QuantisePass : PassWrapper<QuantisePass, OperationPass<ModuleOp>> {
   StringRef getDescription() const override { return "Weights of products become bf16 or 8-bit integers"; }
 
   void runOnOperation() override {
+    quantise();
+    forgetNarrowOrigins(getOperation());
+  }
+
+private:
+  void quantise() {
     if (precision == precisionNames[0])
-      return;
+      return keepNarrow(getOperation());
     if (!llvm::is_contained(precisionNames, precision)) {
       getOperation().emitError("there is no precision '") << precision << "'";
       return signalPassFailure();

@@ -25,7 +25,9 @@ struct QuantiseOptions {
 /// Module pass. Decides for every weight that products pack into panels whether it becomes narrow, and gives the ops
 /// that multiply with it the attribute `transept.narrow`: {weight, scales, activations}, where `weight` is the key of
 /// the bf16 or ui8 (offset 128) matrix in the weight store, `scales` that of the factors of its columns (ui8 only), and
-/// `activations` "int8" where the other factor is rounded, too. Keeps the report in the module attribute
+/// `activations` "int8" where the other factor is rounded, too. Weights that the model itself holds as integers
+/// (passes/NarrowWeights.h) stay them in fp32 and int8-weights; their scales are [blocks, N], stored the way the matrix
+/// is, one per `block` adjacent k. Keeps the report in the module attribute
 /// `transept.quantisation`. Fails where a glob is malformed or names nothing.
 std::unique_ptr<Pass> createQuantisePass(const QuantiseOptions &options = {});
 

@@ -12,6 +12,7 @@
 #include "codegen/cpu/Schedule.h"
 #include "codegen/cpu/Tile.h"
 #include "codegen/emit/Body.h"
+#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -70,6 +71,7 @@ private:
     NarrowProduct product;
     product.kind = kind;
     product.depth = depth;
+    product.block = scaleBlockOf(op);
     product.sums = e.scratch;
     product.xStride = e.index(kind == ProductKind::Int8Weights ? depth : narrowStride(depth));
     Type words = e.b.getI32Type();
@@ -84,13 +86,17 @@ private:
       e.forLoop(first[0], next, 1, [&](Value item) {
         Value panel = e.sub(item, firstItem);
         product.panel = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, panelWords), words);
+        if (product.block) {
+          Value panelScales = e.index((depth + product.block - 1) / product.block * panelColumns);
+          product.blockScales = e.pointer(e.buffer(op.getInputs()[2]), e.mul(panel, panelScales), e.f32());
+        }
         auto tile = [&](Value row, int64_t height) {
           product.x = narrowRow(kind, from, row);
           product.scales = e.pointer(scratchAt(contractScales), row, e.f32());
           product.corrections = e.pointer(scratchAt(contractCorrections), row, words);
           emitNarrowRows(e, product, height);
         };
-        forRowTiles(e, count, narrowTileRows(e, kind), tile, [&](Value row, Value height) {
+        forRowTiles(e, count, narrowTileRows(e, product), tile, [&](Value row, Value height) {
           result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
         });
       });

@@ -19,13 +19,14 @@ namespace {
 /// How one group of k is added to sixteen sums.
 class GroupProduct {
 public:
-  GroupProduct(Emitter &emitter, ProductKind kind, int64_t group) : e(emitter), kind(kind), group(group) {}
+  GroupProduct(Emitter &emitter, ProductKind kind, int64_t group, bool hasScales)
+      : e(emitter), kind(kind), group(group), hasScales(hasScales) {}
 
   Type sumType() { return e.vectorOf(addsIntegers() ? Type(e.b.getI32Type()) : e.f32()); }
   /// Whether the registers hold the sums of a tile, the weights of a step as they lie and taken apart, and for a row
-  /// one value, or where it is taken apart, the same in all parts of a vector, what that needs.
+  /// one value, or where it is taken apart, the same in all parts of a vector, what that needs; scales of a block, too.
   bool fit(int64_t rows, int64_t vectors) const {
-    const int64_t perVector = isOneStep() ? 1 : 2;
+    const int64_t perVector = (isOneStep() ? 1 : 2) + hasScales;
     const int64_t forRow = kind == ProductKind::Int8Weights ? 1 : isOneStep() || e.machine.vectorBits < 512 ? 2 : 3;
     return rows * vectors + vectors * perVector + forRow <= e.machine.registers;
   }
@@ -66,6 +67,7 @@ private:
   Emitter &e;
   ProductKind kind;
   int64_t group;
+  bool hasScales; // per block and column
 };
 
 Value GroupProduct::shifted(Value value, int64_t left, int64_t right, bool isSigned) {
@@ -168,7 +170,7 @@ class NarrowTile {
 public:
   NarrowTile(Emitter &emitter, const NarrowProduct &product, int64_t rows, Value column, int64_t vectors)
       : e(emitter), product(product), rows(rows), column(column), vectors(vectors), group(groupOf(product.kind)),
-        steps(emitter, product.kind, group) {
+        steps(emitter, product.kind, group, product.block > 0) {
     Type element = product.kind == ProductKind::Bf16          ? Type(e.b.getI16Type())
                    : product.kind == ProductKind::Int8Weights ? e.f32()
                                                               : Type(e.b.getI8Type());
@@ -178,12 +180,20 @@ public:
   }
 
   void emit() {
-    SmallVector<Value> sums(rows * vectors, e.number(steps.sumType(), 0));
-    Value whole = e.index(product.depth / group);
-    sums = e.forLoop(e.index(0), whole, 1, sums,
-                     [&](Value index, ValueRange carried) { return addGroup(index, carried, group); });
+    Emitter::Carried sums(rows * vectors, e.number(steps.sumType(), 0));
+    const int64_t whole = product.depth / group, perBlock = product.block / group;
+    int64_t blocks = perBlock ? whole / perBlock : 0;
+    if (blocks)
+      sums = e.forLoop(e.index(0), e.index(blocks), 1, sums, [&](Value block, ValueRange carried) {
+        loadScales(block);
+        Value from = e.mul(block, e.index(perBlock));
+        return addGroups(from, e.add(from, e.index(perBlock)), carried);
+      });
+    if (perBlock && blocks * product.block < product.depth)
+      loadScales(e.index(blocks));
+    sums = addGroups(e.index(blocks * perBlock), e.index(whole), sums);
     if (int64_t rest = product.depth % group)
-      sums = addGroup(whole, sums, rest);
+      sums = addGroup(e.index(whole), sums, rest);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t v = 0; v < vectors; ++v) {
         Value place = e.pointer(product.sums, e.add(column, e.index(r * panelColumns + v * lanes)), e.f32());
@@ -194,6 +204,19 @@ public:
   static int64_t groupOf(ProductKind kind) { return kind == ProductKind::Bf16 ? 2 : 4; }
 
 private:
+  /// The scales of a block, for the groups that follow.
+  void loadScales(Value block) {
+    Value place = e.pointer(product.blockScales, e.add(e.mul(block, e.index(panelColumns)), column), e.f32());
+    scales.clear();
+    for (int64_t v = 0; v < vectors; ++v)
+      scales.push_back(e.load(e.pointer(place, v * lanes, e.f32()), e.vf32()));
+  }
+
+  Emitter::Carried addGroups(Value from, Value to, ValueRange sums) {
+    return e.forLoop(from, to, 1, sums,
+                     [&](Value index, ValueRange carried) { return addGroup(index, carried, group); });
+  }
+
   Emitter::Carried addGroup(Value index, ValueRange carried, int64_t count) {
     Type i32 = e.b.getI32Type();
     Emitter::Carried next(carried);
@@ -206,6 +229,10 @@ private:
       SmallVector<SmallVector<Value>> weights;
       for (Value vector : loaded)
         weights.push_back(steps.weights(vector, first, together));
+      if (product.block)
+        for (auto [v, factors] : llvm::enumerate(weights))
+          for (Value &weight : factors)
+            weight = e.mul(weight, scales[v]);
       for (int64_t r = 0; r < rows; ++r) {
         SmallVector<Value> x = steps.row(xRows[r], index, first, together);
         for (int64_t v = 0; v < vectors; ++v)
@@ -235,6 +262,7 @@ private:
   GroupProduct steps;
   SmallVector<Value> xRows;
   Value panel;
+  SmallVector<Value> scales; // of the block, per vector
 };
 
 } // namespace
@@ -248,8 +276,8 @@ static int64_t widestTile(const GroupProduct &steps, int64_t rows) {
 }
 
 // The largest tile takes apart the fewest groups for a multiply-add.
-int64_t cpu::narrowTileRows(Emitter &e, ProductKind kind) {
-  GroupProduct steps(e, kind, NarrowTile::groupOf(kind));
+int64_t cpu::narrowTileRows(Emitter &e, const NarrowProduct &product) {
+  GroupProduct steps(e, product.kind, NarrowTile::groupOf(product.kind), product.block > 0);
   int64_t best = e.machine.tileRows, largest = 0;
   for (int64_t rows = e.machine.tileRows; rows > 0; --rows)
     if (int64_t size = rows * widestTile(steps, rows); size > largest) {
@@ -260,7 +288,7 @@ int64_t cpu::narrowTileRows(Emitter &e, ProductKind kind) {
 }
 
 void cpu::emitNarrowRows(Emitter &e, const NarrowProduct &product, int64_t rows) {
-  GroupProduct steps(e, product.kind, NarrowTile::groupOf(product.kind));
+  GroupProduct steps(e, product.kind, NarrowTile::groupOf(product.kind), product.block > 0);
   int64_t vectors = std::max<int64_t>(widestTile(steps, rows), 1);
   e.forLoop(e.index(0), e.index(panelColumns), vectors * lanes,
             [&](Value column) { NarrowTile(e, product, rows, column, vectors).emit(); });

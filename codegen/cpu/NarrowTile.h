@@ -18,6 +18,10 @@ struct NarrowProduct {
   /// Rows of bf16 or i8, filled with zeros to whole vectors; for Int8Weights of f32. The stride counts elements.
   Value x, xStride;
   Value panel;
+  /// Int8Weights: so many adjacent k have one scale per column, f32 [blocks, 64], by which weights are multiplied
+  /// first. A multiple of 4; 0: weights are integers.
+  int64_t block = 0;
+  Value blockScales;
   /// Where the sums go, f32 [rows, 64]; i32 for Integers.
   Value sums;
   /// Int8: f32 and i32 per row of x. The integer sum minus `corrections` is multiplied by `scales`. Integers have no
@@ -29,7 +33,7 @@ struct NarrowProduct {
 void emitNarrowRows(emit::Emitter &emitter, const NarrowProduct &product, int64_t rows);
 
 /// The most rows of a register tile.
-int64_t narrowTileRows(emit::Emitter &emitter, ProductKind kind);
+int64_t narrowTileRows(emit::Emitter &emitter, const NarrowProduct &product);
 
 /// Elements of a row of x as emitNarrowRow writes it.
 int64_t narrowStride(int64_t depth);

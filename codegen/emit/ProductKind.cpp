@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/emit/ProductKind.h"
+#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -28,6 +29,13 @@ FailureOr<ProductKind> emit::productKindOf(ContractOp op) {
     return ProductKind::Bf16;
   // 127 * 127 * 2^17 is below 2^31. Buffers know no signs.
   constexpr int64_t longest = 1 << 17;
+  if (int64_t block = scaleBlockOf(op)) {
+    if (op.getInputs().size() < 3 || op.getQuantised() || !element.isInteger(8) || block % group != 0 ||
+        !elementTypeOf(op.getInputs()[2].getType()).isF32() ||
+        cast<transept::DimsAttr>(op.getShapes()[2]).getDims().size() != 3)
+      return op.emitOpError("has blocks of ") << block << " that no product takes";
+    return ProductKind::Int8Weights;
+  }
   if (element.isInteger(8) && fits && op.getK() <= longest)
     return op.getQuantised() ? ProductKind::Int8 : ProductKind::Int8Weights;
   return op.emitOpError("has a packed matrix of ") << element << " that no product takes";

@@ -7,6 +7,7 @@
 
 #include "codegen/vulkan/ContractSums.h"
 #include "codegen/vulkan/Kernels.h"
+#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -44,6 +45,10 @@ public:
       first = e.mul(e.div(item, e.index(panels)), e.index(contractRows));
       Value words = e.add(e.mul(panel, e.index(panelWords)), column);
       tile.weights = e.pointer(e.buffer(op.getInputs()[1]), words, e.b.getI32Type());
+      if (int64_t block = scaleBlockOf(op)) {
+        Value panelScales = e.index((depth + block - 1) / block * panelColumns);
+        tile.scales = e.pointer(e.buffer(op.getInputs()[2]), e.add(e.mul(panel, panelScales), column), e.f32());
+      }
       tile.x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(first, e.index(depth)),
                          elementTypeOf(op.getInputs()[0].getType()));
       tile.count = e.minimum(e.sub(rows, first), e.index(contractRows));

@@ -8,6 +8,7 @@
 #include "codegen/emit/Num.h"
 #include "codegen/vulkan/Int8Sums.h"
 #include "codegen/vulkan/Kernels.h"
+#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -46,12 +47,12 @@ namespace {
 /// Products whose sums are floats.
 class FloatSums : public ContractSums {
 public:
-  FloatSums(Shader &shader, int64_t depth, ProductKind kind)
+  FloatSums(Shader &shader, int64_t depth, ProductKind kind, int64_t block)
       : ContractSums(shader, depth,
                      kind == ProductKind::Float  ? 1
                      : kind == ProductKind::Bf16 ? 2
                                                  : 4),
-        kind(kind) {}
+        kind(kind), block(block) {}
 
   Type element() override { return f32; }
 
@@ -92,10 +93,17 @@ private:
       else if (kind == ProductKind::Bf16)
         weights.append({asFloats((bits << 16).v), asFloats((bits & bits.likeInteger(-65536)).v)});
       else
-        for (Value integer : signedBytes(e, words))
-          weights.push_back(e.b.create<arith::SIToFPOp>(e.loc, shader.four(), integer));
+        for (Value integer : signedBytes(e, words)) {
+          Value weight = e.b.create<arith::SIToFPOp>(e.loc, shader.four(), integer);
+          weights.push_back(block ? e.mul(weight, scalesAt(tile, e.add(k, e.index(i)))) : weight);
+        }
     }
     return weights;
+  }
+
+  /// Of the four columns, for the block of k.
+  Value scalesAt(const ContractTile &tile, Value k) {
+    return shader.loadFour(e.pointer(tile.scales, e.mul(e.div(k, e.index(block)), e.index(panelColumns)), f32));
   }
 
   Value asFloats(Value words) { return e.b.create<arith::BitcastOp>(e.loc, shader.four(), words); }
@@ -108,6 +116,7 @@ private:
   }
 
   const ProductKind kind;
+  const int64_t block; // of k with one scale per column; 0: integers are the weights
 };
 
 } // namespace
@@ -119,5 +128,5 @@ std::unique_ptr<ContractSums> ContractSums::create(Shader &shader, ContractOp op
   const int64_t depth = op.getK();
   if (*kind == ProductKind::Int8 || *kind == ProductKind::Integers)
     return std::make_unique<Int8Sums>(shader, depth, /*rounds=*/*kind == ProductKind::Int8);
-  return std::make_unique<FloatSums>(shader, depth, *kind);
+  return std::make_unique<FloatSums>(shader, depth, *kind, scaleBlockOf(op));
 }

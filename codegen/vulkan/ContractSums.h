@@ -15,6 +15,7 @@ struct ContractTile {
   Value count;         // index
   Value weights;       // pointer to the 4 bytes of the first column and group of k
   Value slice, slices; // index: which one of how many
+  Value scales;        // where the matrix has scales along k: pointer to the first column's, of the first block
 };
 
 /// What the sums of a tile are, by kind of product.

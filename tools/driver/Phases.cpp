@@ -16,6 +16,7 @@
 #include "passes/Fuse.h"
 #include "passes/IntegerProducts.h"
 #include "passes/NarrowCaches.h"
+#include "passes/NarrowWeights.h"
 #include "passes/Passes.h"
 #include "passes/Plan.h"
 #include "passes/Quantise.h"
@@ -47,6 +48,7 @@ void addShapes(PassList &list, const TargetOptions &) {
 
 void addFold(PassList &list, const TargetOptions &) {
   list.push_back(createIntegerProductsPass());
+  list.push_back(createNarrowWeightsPass());
   list.push_back(createFoldPass());
   // Folded integers may be sizes; and fusion looks for the normal forms of movement.
   list.push_back(createShapesPass());

@@ -134,3 +134,34 @@ model("dynamic_frontend", nodes, {"x": ["batch", 8, "frames"]}, weights, [{"x": 
 
 model("matmul_integer_offset", [node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])], {"x": ["rows", 37]},
       {"w": integers(u1, 37, 70), "zx": u1(77), "zw": u1(90)}, [{"x": integers(u1, 1, 37)}, {"x": integers(u1, 9, 37)}], {"y": "int32"})
+
+# Weights with a scale per block of the depth.
+K, N, BLOCK = 100, 70, 32
+BLOCKS = -(-K // BLOCK)
+rows = [{"x": reals(1, K)}, {"x": reals(7, K)}]
+
+
+def small(name, *shape):
+    return helper.make_tensor(name, UINT4, shape, rng.integers(0, 16, shape).flatten())
+
+
+# The same matrix a second time, in floats: its products have the same bits. A further column makes it another weight.
+weights = {"w": integers(i1, K, N), "s": scales(BLOCKS, N)}
+weights["floats"] = weights["w"].astype(f4) * np.repeat(weights["s"], BLOCK, axis=0)[:K]
+weights["floats"] = np.concatenate([weights["floats"], reals(K, 1)], axis=1)
+model("blocked_twice", [node("DequantizeLinear", ["w", "s"], ["wd"], axis=0, block_size=BLOCK), node("MatMul", ["x", "wd"], ["y"]),
+                        node("MatMul", ["x", "floats"], ["same"])],
+      {"x": ["rows", K]}, weights, rows, {"y": "float32", "same": "float32"}, opset=21)
+model("blocked_uint4", [node("DequantizeLinear", ["w", "s", "z"], ["wd"], axis=1, block_size=BLOCK), node("Gemm", ["x", "wd", "b"], ["y"], transB=1)],
+      {"x": ["rows", K]}, {"w": small("w", N, K), "s": scales(N, BLOCKS), "z": small("z", N, BLOCKS), "b": reals(N)}, rows, {"y": "float32"}, opset=21)
+# One scale per column, none for what it multiplies.
+model("weights_only", [node("DequantizeLinear", ["w", "s", "z"], ["wd"], axis=1), node("MatMul", ["x", "wd"], ["y"])],
+      {"x": ["rows", K]}, {"w": integers(u1, K, N), "s": scales(N), "z": np.full(N, 128, u1)}, rows, {"y": "float32"})
+for bits, given in ((4, False), (4, True), (8, False)):
+    bytes_of = lambda count: -(-count * bits // 8)
+    weights = {"w": integers(u1, N, BLOCKS, bytes_of(BLOCK)), "s": scales(N, BLOCKS)}
+    if given:
+        weights["z"] = integers(u1, N, bytes_of(BLOCKS))
+    model(f"matmul_{bits}_bits" + "_zeros" * given,
+          [node("MatMulNBits", ["x", *weights], ["y"], domain="com.microsoft", K=K, N=N, bits=bits, block_size=BLOCK)],
+          {"x": ["batch", "rows", K]}, weights, [{"x": reals(2, 3, K)}, {"x": reals(1, 1, K)}], {"y": "float32"}, opset=17)
