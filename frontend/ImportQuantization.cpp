@@ -240,6 +240,44 @@ LogicalResult importQLinearConv(NodeImport &node) {
       });
 }
 
+/// The operands of com.microsoft's products of quantised factors with a float result. Zero points and bias may be null.
+struct QuantisedProduct {
+  Value lhs, rhs, lhsScale, rhsScale, lhsZero, rhsZero, bias;
+};
+
+/// lhs * rhs without their zero points, times both scales, plus the bias.
+LogicalResult importProductToFloat(NodeImport &node, const QuantisedProduct &of) {
+  Type wide = node.builder.getF32Type(), i32 = node.builder.getI32Type();
+  for (Value operand : {of.lhs, of.rhs})
+    if (!node.elementOf(operand).isInteger(8))
+      return node.unsupported(node.op() + " of other elements than bytes");
+  Value product = node.make<MatMulIntegerOp>(i32, of.lhs, of.rhs, of.lhsZero, of.rhsZero);
+  Value scale = node.make<MulOp>(wide, node.castTo(of.lhsScale, wide), node.castTo(of.rhsScale, wide));
+  product = node.make<MulOp>(wide, node.castTo(product, wide), scale);
+  return node.result(of.bias ? node.make<AddOp>(wide, product, node.castTo(of.bias, wide)) : product);
+}
+
+LogicalResult importMatMulIntegerToFloat(NodeImport &node) {
+  return importProductToFloat(
+      node, {node.input(0), node.input(1), node.input(2), node.input(3), node.input(4), node.input(5), node.input(6)});
+}
+
+/// The left factor is quantised first: unsigned bytes, with one scale and zero point from 0 and its extremes.
+LogicalResult importDynamicQuantizeMatMul(NodeImport &node) {
+  Type wide = node.builder.getF32Type();
+  auto byte = IntegerType::get(node.builder.getContext(), 8, IntegerType::Unsigned);
+  Value input = node.castTo(node.input(0), wide), none = node.scalar(wide, 0), most = node.scalar(wide, 255);
+  Value low = node.make<MinOp>(wide, node.reduce(input, ReduceKind::Min, {}, /*keepdims=*/false), none);
+  Value high = node.make<MaxOp>(wide, node.reduce(input, ReduceKind::Max, {}, /*keepdims=*/false), none);
+  Value range = node.make<SubOp>(wide, high, low), isEmpty = node.make<EqualOp>(node.i1(), range, none);
+  Value scale = node.make<WhereOp>(wide, isEmpty, node.scalar(wide, 1), node.make<DivOp>(wide, range, most));
+  Value offset = node.make<DivOp>(wide, node.make<SubOp>(wide, none, low), scale);
+  Value zero = roundToInteger(node, offset, Value(), byte);
+  Value quantised = roundToInteger(node, node.make<DivOp>(wide, input, scale), zero, byte);
+  return importProductToFloat(node,
+                              {quantised, node.input(1), scale, node.input(2), zero, node.input(3), node.input(4)});
+}
+
 /// Bytes [N, M] that each hold 8 / bits numbers, the first one in the lowest bits: i32 [N, M * 8 / bits].
 Value unpackBits(NodeImport &node, Value bytes, int64_t rows, int64_t bits) {
   Type i32 = node.builder.getI32Type();
@@ -300,4 +338,6 @@ void mlir::transept::addQuantizationImports(ImportTable &table) {
   table.add("ConvInteger", importConvInteger);
   table.add("QLinearConv", importQLinearConv);
   table.add(microsoftDomain, "MatMulNBits", importMatMulNBits);
+  table.add(microsoftDomain, "MatMulIntegerToFloat", importMatMulIntegerToFloat);
+  table.add(microsoftDomain, "DynamicQuantizeMatMul", importDynamicQuantizeMatMul);
 }

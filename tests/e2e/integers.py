@@ -22,6 +22,8 @@ CONTRACTIONS = {
     "qdq_matmul_per_axis": (1, 0),
     "dynamic_frontend": (2, 0),
     "matmul_integer_offset": (1, 0),
+    "matmul_to_float": (1, 0),
+    "matmul_dynamic": (1, 0),
     "blocked_twice": (1, 1),
     "blocked_uint4": (1, 0),
     "weights_only": (1, 0),

@@ -134,7 +134,6 @@ model("dynamic_frontend", nodes, {"x": ["batch", 8, "frames"]}, weights, [{"x": 
 
 model("matmul_integer_offset", [node("MatMulInteger", ["x", "w", "zx", "zw"], ["y"])], {"x": ["rows", 37]},
       {"w": integers(u1, 37, 70), "zx": u1(77), "zw": u1(90)}, [{"x": integers(u1, 1, 37)}, {"x": integers(u1, 9, 37)}], {"y": "int32"})
-
 # Weights with a scale per block of the depth.
 K, N, BLOCK = 100, 70, 32
 BLOCKS = -(-K // BLOCK)
@@ -165,3 +164,11 @@ for bits, given in ((4, False), (4, True), (8, False)):
     model(f"matmul_{bits}_bits" + "_zeros" * given,
           [node("MatMulNBits", ["x", *weights], ["y"], domain="com.microsoft", K=K, N=N, bits=bits, block_size=BLOCK)],
           {"x": ["batch", "rows", K]}, weights, [{"x": reals(2, 3, K)}, {"x": reals(1, 1, K)}], {"y": "float32"}, opset=17)
+
+# What ONNX Runtime's own fusions write.
+weights = {"w": integers(u1, 37, 70), "sx": f4(0.021), "sw": scales(70), "zx": u1(140), "zw": integers(u1, 70), "b": reals(70)}
+model("matmul_to_float", [node("MatMulIntegerToFloat", ["x", "w", "sx", "sw", "zx", "zw", "b"], ["y"], domain="com.microsoft")],
+      {"x": ["batch", "rows", 37]}, weights, [{"x": integers(u1, 2, 3, 37)}], {"y": "float32"})
+weights = {"w": integers(i1, 37, 70), "s": f4(0.0093), "z": i1(-5)}
+model("matmul_dynamic", [node("DynamicQuantizeMatMul", ["x", "w", "s", "z"], ["y"], domain="com.microsoft")],
+      {"x": ["batch", "rows", 37]}, weights, [{"x": reals(2, 3, 37)}, {"x": np.zeros((1, 1, 37), f4)}], {"y": "float32"})

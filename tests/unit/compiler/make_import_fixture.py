@@ -507,6 +507,10 @@ one("NonMaxSuppression", 11, {"b": corners, **scores})
 one("FusedMatMul", 13, {"a": r(4, 2, 3, 5), "b": r(2, 3, 6, 5)}, domain="com.microsoft", transBatchA=1, transB=1)
 one("FusedMatMul", 13, {"a": r(5, 2, 4), "b": r(5, 2, 6)}, domain="com.microsoft", transBatchA=1, transBatchB=1, transA=1, alpha=0.5)
 
+skip = {"x": r(2, 3, 4), "k": r(2, 3, 4), "g": r(4), "c": r(4)}
+case("SkipSimplifiedLayerNormalization", 13, [node("SkipSimplifiedLayerNormalization", list(skip), ["y", "", "", "z"], domain="com.microsoft", epsilon=1e-6)],
+     skip, outputs=("y", "z"), domains=["com.microsoft"])
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "importFixture.json.inc"), "w") as out:
     out.write("// Written by make_import_fixture.py.\nR\"json({\"cases\": [\n")
     out.write(",\n".join(json.dumps(c, separators=(",", ":")) for c in cases))
