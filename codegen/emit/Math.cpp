@@ -3,7 +3,7 @@
 
 #include "codegen/emit/Math.h"
 #include "codegen/emit/Coefficients.h"
-#include "codegen/emit/Num.h"
+#include "codegen/emit/MathParts.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include <limits>
 
@@ -16,18 +16,7 @@ static constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
 
 namespace {
 
-/// What depends on the precision in exp and log. ln 2 is split so that n * high is exact for every exponent n.
-struct Precision {
-  double rounder;             // adding it leaves the nearest integer in the low bits
-  int64_t mantissaBits, bias; // of the format
-  double ln2High, ln2Low;
-  double expLow, expHigh; // outside, exp is 0 or infinite
-};
-constexpr Precision single = {12582912.0, 23, 127, 0.693359375, -2.12194440054690583e-4, -104.0, 89.0};
-constexpr Precision twice = {6755399441055744.0,         52,     1023, 6.93147180369123816490e-01,
-                             1.90821492927058770002e-10, -745.2, 710.0};
-
-const Precision &precisionOf(Num x) { return x.isDouble() ? twice : single; }
+const Precision &precisionOf(Num x) { return x.isDouble() ? doublePrecision : singlePrecision; }
 
 Num absolute(Num x) { return x.of(emitAbs(x.e, x.v)); }
 Num copySign(Num magnitude, Num sign) { return magnitude.of(emitCopySign(magnitude.e, magnitude.v, sign.v)); }
@@ -40,10 +29,16 @@ Num toType(Num x, Num like) { return x.of(emitTruncate(x.e, x.v, like.element())
 /// Evaluates `formula` in f64 and rounds to the type of x.
 Num inDouble(Num x, llvm::function_ref<Num(Num)> formula) { return toType(formula(toDouble(x)), x); }
 
-struct Reduced {
-  Num n, r; // x = n * ln 2 + r; n as an integer
-};
-Reduced reduceByLn2(Num x) {
+/// exp(r) - 1 - r for |r| <= ln 2 / 2.
+Num expTail(Num r) { return polynomial(r, r.isDouble() ? ArrayRef<double>(exp64) : ArrayRef<double>(exp32)) * (r * r); }
+Num powerOfTwo(Num n, const Precision &p) { return ((n + n.likeInteger(p.bias)) << p.mantissaBits).asFloat(); }
+
+/// Whether functions may be computed in f64.
+bool hasDoubles(Num x) { return x.isDouble() || x.e.machine.doubles; }
+
+} // namespace
+
+Reduced emit::reduceByLn2(Num x) {
   const Precision &p = precisionOf(x);
   Num shifted = fma(x, x.like(1.4426950408889634074), x.like(p.rounder));
   Num n = shifted - p.rounder;
@@ -51,11 +46,12 @@ Reduced reduceByLn2(Num x) {
   r = fma(n, x.like(-p.ln2Low), r);
   return {shifted.bits() - x.like(p.rounder).bits(), r};
 }
-/// exp(r) - 1 - r for |r| <= ln 2 / 2.
-Num expTail(Num r) { return polynomial(r, r.isDouble() ? ArrayRef<double>(exp64) : ArrayRef<double>(exp32)) * (r * r); }
-Num powerOfTwo(Num n, const Precision &p) { return ((n + n.likeInteger(p.bias)) << p.mantissaBits).asFloat(); }
 
-} // namespace
+Num emit::expOfReduced(Reduced x) {
+  const Precision &p = precisionOf(x.r);
+  Num y = (expTail(x.r) + x.r) + 1.0, half = x.n >> 1;
+  return y * powerOfTwo(half, p) * powerOfTwo(x.n - half, p);
+}
 
 Value emit::emitExp(Emitter &e, Value value) {
   Num x{e, value};
@@ -82,8 +78,8 @@ Value emit::emitExpM1(Emitter &e, Value value) {
   return select(x > high, exponential(x), result).v;
 }
 
-/// log(1 + f) + n * ln 2 for 1 + f between the square roots of 1/2 and 2.
-static Num logOfReduced(Num f, Num n) {
+Num emit::logOfScaled(Scaled x) {
+  auto [f, n] = x;
   const Precision &p = precisionOf(f);
   Num square = f * f;
   if (!f.isDouble()) {
@@ -95,8 +91,7 @@ static Num logOfReduced(Num f, Num n) {
   return fma(n, n.like(p.ln2High), f - (half - tail));
 }
 
-Value emit::emitLog(Emitter &e, Value value) {
-  Num x{e, value};
+Scaled emit::scaleForLog(Num x) {
   const Precision &p = precisionOf(x);
   bool isDouble = x.isDouble();
   Num subnormal = x < (isDouble ? 2.2250738585072014e-308 : 1.17549435082228750797e-38);
@@ -105,10 +100,17 @@ Value emit::emitLog(Emitter &e, Value value) {
   Num exponent = (bits - bits.likeInteger(isDouble ? 0x3fe6a09e667f3bcd : 0x3f3504f3)) >> p.mantissaBits;
   Num f = (bits - (exponent << p.mantissaBits)).asFloat() - 1.0;
   exponent = exponent - select(subnormal, bits.likeInteger(isDouble ? 54 : 23), bits.likeInteger(0));
-  Num n = x.of(e.b.create<arith::SIToFPOp>(e.loc, x.type(), exponent.v));
-  Num result = logOfReduced(f, n);
+  return {f, x.of(x.e.b.create<arith::SIToFPOp>(x.e.loc, x.type(), exponent.v))};
+}
+
+Num emit::logWithLimits(Num x, Num result) {
   Num special = select(equal(x, 0.0), -infinity, select(equal(x, infinity), x, notANumber));
-  return select((x > 0.0) & (x < infinity), result, special).v;
+  return select((x > 0.0) & (x < infinity), result, special);
+}
+
+Value emit::emitLog(Emitter &e, Value value) {
+  Num x{e, value};
+  return logWithLimits(x, logOfScaled(scaleForLog(x))).v;
 }
 
 Value emit::emitLog1p(Emitter &e, Value value) {
@@ -123,10 +125,10 @@ Value emit::emitLog1p(Emitter &e, Value value) {
 Value emit::emitTanh(Emitter &e, Value value) {
   Num x{e, value};
   Num magnitude = absolute(x), square = x * x;
-  Num small =
-      fma(polynomial(square, x.isDouble() ? ArrayRef<double>(tanh64) : ArrayRef<double>(tanh32)) * square, x, x);
-  Num large = copySign(1.0 - 2.0 / (exponential(magnitude * 2.0) + 1.0), x);
-  return select(magnitude < 0.625, small, large).v;
+  Num small = fma(polynomial(square, x.isDouble() ? ArrayRef<double>(tanh64) : ArrayRef<double>(tanh32)) * square,
+                  magnitude, magnitude);
+  Num large = 1.0 - 2.0 / (exponential(magnitude * 2.0) + 1.0);
+  return copySign(select(magnitude < 0.625, small, large), x).v;
 }
 
 Value emit::emitErf(Emitter &e, Value value) {
@@ -192,11 +194,11 @@ Angle reduceWithIntegers(Num x) {
 /// In f64 where there is one. pi / 2 in three parts of 33, 33 and 53 bits: products are exact for 2^20 quadrants
 /// without fused multiply-adds, and for 2^45 with them.
 Angle reduceByQuarterTurns(Num x) {
-  if (!x.isDouble() && !x.e.machine.doubles)
+  if (!hasDoubles(x))
     return reduceWithIntegers(x);
   Num wide = toDouble(x);
-  Num shifted = fma(wide, wide.like(0.63661977236758134308), wide.like(twice.rounder));
-  Num n = shifted - twice.rounder;
+  Num shifted = fma(wide, wide.like(0.63661977236758134308), wide.like(doublePrecision.rounder));
+  Num n = shifted - doublePrecision.rounder;
   Num r = fma(n, n.like(-1.57079632673412561417), wide);
   r = fma(n, n.like(-6.07710050630396597660e-11), r);
   r = fma(n, n.like(-2.02226624879595063154e-21), r);
@@ -295,10 +297,12 @@ Value emit::emitAcos(Emitter &e, Value value) {
   return select(magnitude > 0.5, outer, inner).v;
 }
 
-//===- By way of exp and log in f64
-//--------------------------------------------------------------------------------===//
+//===- By way of exp and log in f64, where there is one
+//------------------------------------------------------------===//
 
 Value emit::emitSinh(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::sinh({e, x}).v;
   return oddInDouble({e, x}, 1e-3, 1.0 / 6,
                      [](Num a) {
                        Num grown = exponential(a);
@@ -307,6 +311,8 @@ Value emit::emitSinh(Emitter &e, Value x) {
       .v;
 }
 Value emit::emitCosh(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::cosh({e, x}).v;
   return inDouble({e, x},
                   [](Num wide) {
                     Num grown = exponential(absolute(wide));
@@ -315,31 +321,49 @@ Value emit::emitCosh(Emitter &e, Value x) {
       .v;
 }
 Value emit::emitAsinh(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::asinh({e, x}).v;
   return oddInDouble({e, x}, 1e-3, -1.0 / 6, [](Num a) { return logarithm(a + squareRoot(fma(a, a, a.like(1.0)))); }).v;
 }
 Value emit::emitAcosh(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::acosh({e, x}).v;
   return inDouble({e, x},
                   [](Num a) { return select(a < 1.0, notANumber, logarithm(a + squareRoot((a - 1.0) * (a + 1.0)))); })
       .v;
 }
 Value emit::emitAtanh(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::atanh({e, x}).v;
   return oddInDouble({e, x}, 1e-3, 1.0 / 3, [](Num a) { return logarithm((a + 1.0) / (1.0 - a)) * 0.5; }).v;
 }
 Value emit::emitExp2(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::exp2({e, x}).v;
   return inDouble({e, x}, [](Num wide) { return exponential(wide * 0.69314718055994530942); }).v;
 }
 Value emit::emitLog2(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::log2({e, x}).v;
   return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 1.4426950408889634074; }).v;
 }
 Value emit::emitLog10(Emitter &e, Value x) {
+  if (!hasDoubles({e, x}))
+    return single::log10({e, x}).v;
   return inDouble({e, x}, [](Num wide) { return logarithm(wide) * 0.43429448190325182765; }).v;
 }
 
 Value emit::emitPow(Emitter &e, Value xValue, Value yValue) {
-  Num x = toDouble({e, xValue}), y = toDouble({e, yValue});
+  const bool wide = hasDoubles({e, xValue});
+  Num x{e, xValue}, y{e, yValue};
+  if (wide) {
+    x = toDouble(x);
+    y = toDouble(y);
+  }
   Num magnitude = absolute(x), one = x.like(1.0);
-  Num result = select(equal(magnitude, 1.0), one, exponential(y * logarithm(magnitude)));
-  // Beyond 2^53 every number is an even integer.
+  Num result =
+      wide ? select(equal(magnitude, 1.0), one, exponential(y * logarithm(magnitude))) : single::power(magnitude, y);
+  // Where numbers have no fraction any more, every one is an even integer.
   Num wholeY{e, emitTrunc(e, y.v)}, halfY{e, emitTrunc(e, (y * 0.5).v)};
   Num even = equal(halfY * 2.0, y), integral = equal(wholeY, y);
   Num negative = copySign(one, x) < 0.0;
@@ -351,7 +375,10 @@ Value emit::emitPow(Emitter &e, Value xValue, Value yValue) {
 }
 
 Value emit::emitRemainder(Emitter &e, Value xValue, Value yValue) {
-  Num like{e, xValue}, x = toDouble(like), y = toDouble({e, yValue});
+  Num like{e, xValue};
+  if (!hasDoubles(like))
+    return copySign(single::remainder(absolute(like), absolute({e, yValue})), like).v;
+  Num x = toDouble(like), y = toDouble({e, yValue});
   Num ax = absolute(x), ay = absolute(y);
   Num quotient{e, emitTrunc(e, (ax / ay).v)};
   Num rest = fma(quotient, -0.0 - ay, ax);

@@ -35,7 +35,7 @@ Value emitExp2(Emitter &emitter, Value x);
 Value emitLog2(Emitter &emitter, Value x);
 Value emitLog10(Emitter &emitter, Value x);
 Value emitPow(Emitter &emitter, Value x, Value y);
-/// x - trunc(x / y) * y; exact while the quotient is below 2^29.
+/// x - trunc(x / y) * y; exact while the quotient is below 2^29, and always where there is no f64.
 Value emitRemainder(Emitter &emitter, Value x, Value y);
 
 /// Integral values: towards zero, down, up, nearest with ties to even or away from zero.

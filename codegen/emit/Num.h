@@ -45,7 +45,9 @@ inline Num operator*(Num x, double y) { return x * x.like(y); }
 inline Num operator-(double x, Num y) { return y.like(x) - y; }
 inline Num operator/(Num x, Num y) { return x.of(x.e.b.createOrFold<arith::DivFOp>(x.e.loc, x.v, y.v)); }
 inline Num operator/(double x, Num y) { return y.like(x) / y; }
-inline Num fma(Num x, Num y, Num z) { return x.of(x.e.fma(x.v, y.v, z.v)); }
+inline Num fma(Num x, Num y, Num z) {
+  return x.e.machine.loosensMultiplyAdd ? x * y + z : x.of(x.e.fma(x.v, y.v, z.v));
+}
 
 /// Ordered comparisons: false for NaN.
 inline Num operator<(Num x, Num y) { return x.of(x.e.compare(arith::CmpFPredicate::OLT, x.v, y.v)); }

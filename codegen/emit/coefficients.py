@@ -71,9 +71,11 @@ square = lambda x: x * x
 # A scale with a zero inside the interval would hide sign changes, so these two fit P itself.
 exp_tail = dict(target=lambda r: (mp.exp(r) - 1 - r) / r**2 if r else mp.mpf(1) / 2, scale=one, variable=same, weight=one)
 log_tail32 = dict(target=lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3 if f else mp.mpf(1) / 3, scale=one, variable=same, weight=one)
+log_tail64 = dict(target=log_tail, scale=lambda s: s**3, variable=square, weight=lambda s: 1 / s)
 table = [
     ("exp", 4, "f32", exp_tail, -half_ln2, half_ln2),
     ("log", 9, "f32", log_tail32, 1 / root2 - 1, root2 - 1),
+    ("logOfRatio", 3, "f32", log_tail64, tiny, (root2 - 1) / (root2 + 1)),
     ("tanh", 4, "f32", odd(mp.tanh), tiny, mp.mpf("0.65")),
     ("erfSmall", 6, "f32", dict(target=erf_scaled, scale=same, variable=square, weight=lambda x: 1 / mp.erf(x)), tiny, mp.mpf(1)),
     ("erfLarge", 8, "f32", dict(target=lambda t: mp.log(mp.erfc(t)), scale=one, variable=same, weight=mp.erfc), mp.mpf("0.99"), mp.mpf("4.0")),
@@ -82,7 +84,7 @@ table = [
     ("atan", 9, "f32", odd(mp.atan), tiny, mp.mpf(1)),
     ("asin", 5, "f32", odd(mp.asin), tiny, mp.mpf("0.5")),
     ("exp", 10, "f64", exp_tail, -half_ln2, half_ln2),
-    ("log", 6, "f64", dict(target=log_tail, scale=lambda s: s**3, variable=square, weight=lambda s: 1 / s), tiny, (root2 - 1) / (root2 + 1)),
+    ("log", 6, "f64", log_tail64, tiny, (root2 - 1) / (root2 + 1)),
     ("tanh", 11, "f64", odd(mp.tanh), tiny, mp.mpf("0.65")),
     ("erfSmall", 12, "f64", dict(target=erf_scaled, scale=same, variable=square, weight=lambda x: 1 / mp.erf(x)), tiny, mp.mpf(1)),
     ("erfLarge", 22, "f64", dict(target=lambda t: mp.log(mp.erfc(t)), scale=one, variable=lambda t: t - 3, weight=mp.erfc), mp.mpf("0.99"), mp.mpf("6.0")),

@@ -24,7 +24,8 @@ static constexpr Machine machine = {/*fusedMultiplyAdd=*/true,
                                     /*dotBf16=*/false,
                                     /*dotInt8=*/false,
                                     /*dotInt16=*/false,
-                                    /*doubles=*/false};
+                                    /*doubles=*/false,
+                                    /*loosensMultiplyAdd=*/true};
 
 static emit::KernelFunction createFunction(OpBuilder &b, FuncOp source) {
   Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();

@@ -1,6 +1,7 @@
 """The same answers on a Vulkan device: everything compiled for shaders, and run on vulkan:0 under the validation layers."""
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -230,6 +231,80 @@ def sines(tool, tmp):
     expect(np.signbit(special["s"][3]) and special["s"][3] == 0 and special["c"][3] == 1, f"special values {special}")
 
 
+def off_by(got, want):
+    """The largest error in units of the last place, where the result is a finite f32 in the normal range or below."""
+    finite = np.abs(want) < np.finfo(np.float32).max
+    unit = np.spacing(np.maximum(np.abs(np.where(finite, want, 1)), np.finfo(np.float32).tiny).astype(np.float32)).astype(np.float64)
+    return np.where(finite, np.abs(got.astype(np.float64) - np.where(finite, want, 0)) / unit, 0)
+
+
+def functions(tool, tmp):
+    """Functions of f32 without doubles, over their whole range."""
+    limits = {
+        "Exp": (np.exp, 1.5),
+        "Log": (np.log, 1.5),
+        "Tanh": (np.tanh, 4),
+        "Erf": (np.vectorize(math.erf), 4),
+        "Sinh": (np.sinh, 3),
+        "Cosh": (np.cosh, 3),
+        "Asinh": (np.arcsinh, 3),
+        "Acosh": (np.arccosh, 3.5),
+        "Atanh": (np.arctanh, 3),
+    }
+    names = tuple(limits)
+    nodes = [node(name, ["x"], [name]) for name in names] + [node("Pow", ["x", "y"], ["Pow"]), node("Mod", ["x", "y"], ["Mod"], fmod=1)]
+    results = (*names, "Pow", "Mod")
+    graph = model(nodes, [(name, np.float32, ["n"]) for name in "xy"], [(name, np.float32, ["n"]) for name in results])
+    artifact = compiled_graph(tool, tmp, "functions", graph, "--target", "vulkan")
+    code = json.loads(tool.run("transept", "inspect", artifact, "--json").stdout)["code"][0]
+    expect("shaderFloat64" not in code["features"], f"needs {code['features']}")
+    rng = np.random.default_rng(4)
+
+    def compute(x, y):
+        x, y = (np.asarray(value).astype(np.float32) for value in np.broadcast_arrays(x, y))
+        return x.astype(np.float64), y.astype(np.float64), run_graph(tool, tmp, artifact, {"x": x, "y": y}, *DEVICE)
+
+    count = 20000
+    any_float = rng.integers(0, 1 << 32, count, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    near = 10.0 ** rng.uniform(-7, 0, count) * rng.choice([-1, 1], count)
+    finite = np.concatenate([any_float[np.isfinite(any_float)], near, 1 + near, rng.uniform(-90, 90, count)])
+    with np.errstate(all="ignore"):
+        x, _, got = compute(finite, 1)
+        for name, (function, limit) in limits.items():
+            want = function(x)
+            error = off_by(got[name], want)
+            expect(error.max() <= limit, f"{name}: {error.max():.2f} units at {x[error.argmax()]!r}")
+            special = ~np.isfinite(want.astype(np.float32))
+            expect(np.array_equal(got[name][special], want.astype(np.float32)[special], equal_nan=True), f"{name}: special values")
+        # Logarithms of results over the whole range, bases of any size and close to 1; then whole and fractional exponents of any base.
+        target = rng.uniform(-103, 88, count)
+        wide, close = np.exp(rng.uniform(-100, 88, count)).astype(np.float32), (1 + near[np.abs(near) < 0.9]).astype(np.float32)
+        close = np.where(close == 1, np.float32(1.5), close)
+        bases = np.concatenate([wide, close, rng.uniform(-20, 20, count), any_float, any_float[::-1], -wide])
+        exponents = [target / np.log(wide), target[: close.size] / np.log(close), rng.integers(-12, 13, count), rng.uniform(-3, 3, count), any_float, np.rint(target)]
+        x, y, got = compute(bases, np.concatenate(exponents))
+        want = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+        error = off_by(got["Pow"], want)
+        expect(error.max() <= 1.5, f"Pow: {error.max():.2f} units at {x[error.argmax()]!r}, {y[error.argmax()]!r}")
+        # What is below the normal range may be 0 on a device, and 0 has a sign.
+        special = ~np.isfinite(want.astype(np.float32))
+        expect(np.array_equal(got["Pow"][special], want.astype(np.float32)[special], equal_nan=True), "Pow: special values")
+        want = np.fmod(x.astype(np.float32), y.astype(np.float32))
+        same = (got["Mod"] == want) | (np.isnan(got["Mod"]) & np.isnan(want))
+        expect(same.all(), f"Mod: {got['Mod'][~same][:3]} of {x[~same][:3]} and {y[~same][:3]}, not {want[~same][:3]}")
+        ends = np.array([0.0, -0.0, 1, -1, 2, -2, 0.5, -3, np.inf, -np.inf, np.nan], np.float32)
+        x, y, got = compute(*(grid.ravel() for grid in np.meshgrid(ends, ends)))
+        for name, want in (("Pow", np.power(x, y)), ("Mod", np.fmod(x, y))):
+            close = (np.abs(got[name] - want) <= 2e-7 * np.abs(want)) | (got[name] == want)
+            same = close & (np.signbit(got[name]) == np.signbit(want)) | (np.isnan(got[name]) & np.isnan(want))
+            expect(same.all(), f"{name}: {got[name][~same][:3]} of {x[~same][:3]} and {y[~same][:3]}")
+        x, _, got = compute(ends, 1)
+        for name, (function, _) in limits.items():
+            want = function(x).astype(np.float32)
+            same = (np.isnan(got[name]) & np.isnan(want)) | ((np.abs(got[name] - want) <= 1e-6) | (got[name] == want)) & (np.signbit(got[name]) == np.signbit(want))
+            expect(same.all(), f"{name}: {got[name][~same]} of {x[~same]}")
+
+
 def tests(tool, root):
     device = OnDevice(tool)
     for module in (models, families, answers):
@@ -245,6 +320,7 @@ def tests(tool, root):
     yield "vulkan submissions", lambda tmp: submissions(device, root, tmp)
     yield "vulkan variants", lambda tmp: variants(device, tool, root, tmp)
     yield "vulkan sines", lambda tmp: sines(tool, tmp)
+    yield "vulkan functions", lambda tmp: functions(tool, tmp)
     yield "vulkan pronunciation samples", lambda tmp: pronunciation.check_samples(device, root, pronunciation.compile_model(device, root, tmp))
     yield "vulkan batching", lambda tmp: batching.same_as_alone(device, root, "marian-tiny", tmp, count=18)
     yield "vulkan dumps", lambda tmp: dumps(tool, root, tmp)
