@@ -34,8 +34,25 @@ kernel.func @map symbols ["batch"] from "" {
   } : (!f, !f) -> ()
 }
 
-// Short floats are bits, and need no arithmetic of their own.
+// Elementary functions multiply and add, which no device may reorder, and need no doubles.
+// CHECK: spirv.module @functions
+// CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64], []>
+// CHECK-NOT: spirv.GL.Fma
 // CHECK: spirv.module @half
+kernel.func @functions symbols ["n"] from "" {
+^bb0(%x: !f, %y: !f):
+  kernel.map domain [#transept.dim<n>] shapes [#transept.dims<[n]>, #transept.dims<[n]>] ins(%x) outs(%y) {
+  ^bb1(%i: index, %xa: !f):
+    %0 = kernel.load %xa[%i] : !f -> f32
+    %1 = math.exp %0 : f32
+    %2 = math.powf %1, %0 : f32
+    %3 = math.sinh %2 : f32
+    %4 = arith.remf %3, %0 : f32
+    kernel.yield %4 : f32
+  } : (!f, !f) -> ()
+}
+
+// Short floats are bits, and need no arithmetic of their own.
 // CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64, Int16, StorageBuffer16BitAccess]
 // CHECK-NOT: f16
 // CHECK: spirv.EntryPoint
