@@ -35,8 +35,8 @@ struct Machine {
   bool dotInt16 = false;
   /// There is f64, for what f32 alone would compute less exactly.
   bool doubles = true;
-  /// A multiply-add may be taken apart and its parts reordered with those of its neighbours. Elementary functions, which
-  /// do not survive that, multiply and add instead.
+  /// A multiply-add may be taken apart and its parts reordered with those of its neighbours. Elementary functions,
+  /// which do not survive that, multiply and add instead.
   bool loosensMultiplyAdd = false;
 
   bool hasVectors() const { return registers > 0; }
