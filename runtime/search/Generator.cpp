@@ -21,7 +21,7 @@ Generator::Generator(std::shared_ptr<const Model> model, std::shared_ptr<const T
                      GeneratorOptions options, EncoderInputs inputs)
     : model_(model), tokenizer_(std::move(tokenizer)), options_(std::move(options)), inputs_(std::move(inputs)),
       stepper_(std::move(model), options_.threads, options_.ahead),
-      scheduler_(inputs_, stepper_, options_.batch, options_.cancelled) {}
+      scheduler_(inputs_, stepper_, {options_.batch, options_.batchTokens}, options_.cancelled) {}
 
 Result<std::unique_ptr<Generator>> Generator::create(std::shared_ptr<const Model> model,
                                                      std::shared_ptr<const Tokenizer> tokenizer,

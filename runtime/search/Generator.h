@@ -22,10 +22,11 @@
 namespace transept::search {
 
 struct GeneratorOptions {
-  int threads = 0;       // as in SessionOptions
-  int64_t batch = 16;    // most requests in a step
-  int32_t ahead = 8;     // most steps of a greedy search that a device which can computes at once
-  bool truncate = false; // cut sources that are too long, instead of refusing them
+  int threads = 0;         // as in SessionOptions
+  int64_t batch = 16;      // most requests in a step
+  int64_t batchTokens = 0; // most source tokens of them, padding counted; 0: no limit. See BatchLimits
+  int32_t ahead = 8;       // most steps of a greedy search that a device which can computes at once
+  bool truncate = false;   // cut sources that are too long, instead of refusing them
   /// Reads the file a request names under "inputs"; without it such requests are refused.
   std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
   const std::atomic<bool> *cancelled = nullptr;

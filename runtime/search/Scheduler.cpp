@@ -108,8 +108,27 @@ bool Scheduler::padsSourcesOf(const Ticket &ticket) const {
   return inputs_.any() && inputs_.pads() && !inputs_.fixedLength() && ticket.request->source.tensors.empty();
 }
 
+bool Scheduler::hasPlace(int64_t padded) const {
+  int64_t positions = padded;
+  for (const auto &ticket : live_)
+    positions += ticket->padded;
+  return live_.empty() || (static_cast<int64_t>(live_.size()) < most_ && positions <= mostPositions_);
+}
+
+int64_t Scheduler::sourcesIn(int64_t positions, int64_t length, int64_t most) {
+  return std::clamp<int64_t>(positions / std::max<int64_t>(length, 1), 1, most);
+}
+
 int64_t Scheduler::paddedLength(int64_t longest) const {
   return inputs_.fixedLength() ? inputs_.fixedLength() : longest;
+}
+
+int64_t Scheduler::lengthTogether(const Ticket &longest) const {
+  const int64_t length = paddedLength(longest.needs.source);
+  if (!padsSourcesOf(longest))
+    return length;
+  const int64_t rounded = roundUp(length, sourceStep), limit = stepper_.sourceLimit();
+  return limit > 0 ? std::min(rounded, limit) : rounded;
 }
 
 Demand Scheduler::demandOf(const std::vector<const Ticket *> &tickets) const {
@@ -170,13 +189,13 @@ void Scheduler::admit() {
   const bool wasEmpty = live_.empty();
   const int64_t rows = stepper_.prepared().rows;
   do {
-    while (!encoded_.empty() && static_cast<int64_t>(live_.size()) < most_ &&
+    while (!encoded_.empty() && hasPlace(encoded_.front()->padded) &&
            batch_.width() + encoded_.front()->needs.rows <= rows) {
       std::unique_ptr<Ticket> next = std::move(encoded_.front());
       encoded_.erase(encoded_.begin());
       join(std::move(next));
     }
-  } while (encoded_.empty() && static_cast<int64_t>(live_.size()) < most_ && batch_.width() < rows && encodeWaiting());
+  } while (encoded_.empty() && hasPlace(1) && batch_.width() < rows && encodeWaiting());
   // Every step gets on: where nobody could join an empty batch, the oldest one is computed for itself.
   if (wasEmpty && live_.empty() && !pending_.empty())
     pending_[oldestPending()]->alone = true;
@@ -187,11 +206,13 @@ void Scheduler::start() {
   size_t oldest = oldestPending();
   key_ = pending_[oldest]->key;
   const bool alone = pending_[oldest]->alone;
-  std::vector<const Ticket *> together;
+  std::vector<const Ticket *> together; // the longest source first
   for (const auto &ticket : pending_)
     if (!alone && !ticket->alone && ticket->key == key_)
       together.push_back(ticket.get());
-  const bool many = open_ > 0 || static_cast<int64_t>(together.size()) > most_;
+  const bool many =
+      open_ > 0 || (!together.empty() && static_cast<int64_t>(together.size()) >
+                                             sourcesIn(mostPositions_, lengthTogether(*together[0]), most_));
   if (!alone && many && stepper_.takesSourcesInBetween() && !inputs_.fixedBatch()) {
     Demand demand = demandOf(together);
     const Demand &have = stepper_.prepared();
@@ -203,7 +224,7 @@ void Scheduler::start() {
         demand.source = std::min(demand.source, limit);
     }
     demand.rows = std::max(demand.rows, most_);
-    ahead_ = std::clamp<int64_t>(encodedPositions / std::max<int64_t>(demand.source, 1), 1, most_);
+    ahead_ = sourcesIn(std::min(encodedPositions, mostPositions_), demand.source, most_);
     demand.batch = most_ + 2 * ahead_;
     Status status = withMemory(together.size(), [&] { return stepper_.prepare(demand); });
     if (status.ok()) {
@@ -218,7 +239,8 @@ void Scheduler::start() {
   }
   Tickets group;
   size_t next = alone || overdue(*pending_[oldest]) ? oldest : 0;
-  while (next < pending_.size() && static_cast<int64_t>(group.size()) < (alone ? 1 : most_)) {
+  const int64_t most = alone ? 1 : sourcesIn(mostPositions_, lengthTogether(*pending_[next]), most_);
+  while (next < pending_.size() && static_cast<int64_t>(group.size()) < most) {
     if (pending_[next]->key != key_ || pending_[next]->alone != alone) {
       ++next;
       continue;
@@ -246,16 +268,13 @@ void Scheduler::startTogether(Tickets group) {
   if (ready.size() == 1)
     ready[0]->alone = true;
   Demand demand = demandOf(tickets);
-  if (padsSourcesOf(*ready[0])) {
-    demand.source = roundUp(demand.source, sourceStep);
-    if (int64_t limit = stepper_.sourceLimit(); limit > 0)
-      demand.source = std::min(demand.source, limit);
-  }
+  demand.source = lengthTogether(*ready[0]);
+  const int64_t most = sourcesIn(mostPositions_, demand.source, most_);
   // Few different batch sizes, so that the session is set up less often.
   demand.batch = inputs_.fixedBatch();
   if (!demand.batch)
     for (demand.batch = 1; demand.batch < static_cast<int64_t>(ready.size());)
-      demand.batch = std::min(demand.batch * 2, std::max<int64_t>(most_, static_cast<int64_t>(ready.size())));
+      demand.batch = std::min(demand.batch * 2, std::max<int64_t>(most, static_cast<int64_t>(ready.size())));
   Status status = withMemory(ready.size(), [&]() -> Status {
     TRANSEPT_TRY(stepper_.prepare(demand));
     return assembleAndEncode(ready, &demand, demand.source);
@@ -281,6 +300,7 @@ Status Scheduler::assembleAndEncode(Tickets &group, const Demand *whole, int64_t
     moves.push_back({static_cast<int64_t>(sources.size()), ticket->member.source});
     sources.push_back(&ticket->request->source);
     counts_.padding -= ticket->needs.source;
+    ticket->padded = length;
   }
   TRANSEPT_ASSIGN(RunArguments arguments, inputs_.assemble(sources, batch, length));
   return whole ? stepper_.encode(arguments) : stepper_.encode(std::move(arguments), batch, length, moves);
@@ -301,8 +321,8 @@ bool Scheduler::encodeWaiting() {
   if (padsSourcesOf(*pending_[seed]) && length < stepper_.prepared().source)
     ++length;
   const size_t most =
-      static_cast<size_t>(std::clamp<int64_t>(encodedPositions / std::max<int64_t>(length, 1), 1,
-                                              std::min<int64_t>(ahead_, static_cast<int64_t>(freeSlots_.size()))));
+      static_cast<size_t>(sourcesIn(std::min(encodedPositions, mostPositions_), length,
+                                    std::min<int64_t>(ahead_, static_cast<int64_t>(freeSlots_.size()))));
   Tickets group;
   for (size_t next = seed; next < pending_.size() && group.size() < most;) {
     Ticket &ticket = *pending_[next];
@@ -391,8 +411,12 @@ Status Scheduler::step() {
   admit();
   if (live_.empty())
     return {};
-  for (const auto &ticket : live_)
+  int64_t positions = 0;
+  for (const auto &ticket : live_) {
     counts_.rows += ticket->search->rows();
+    positions += ticket->padded;
+  }
+  counts_.peak = std::max(counts_.peak, positions);
   ++counts_.steps;
   const auto begin = std::chrono::steady_clock::now();
   Status status = withMemory(live_.size(), [&] { return batch_.step(); });

@@ -16,9 +16,18 @@
 
 namespace transept::search {
 
+/// What is computed together.
+struct BatchLimits {
+  int64_t requests = 16;
+  /// Source positions of the requests in a step, each source as long as it was padded for its encoding, and of a call
+  /// of the encoder; one request alone may have more. 0: no limit.
+  int64_t sourcePositions = 0;
+};
+
 /// What was computed since the scheduler was made.
 struct SchedulerCounts {
   int64_t steps = 0, rows = 0;                     // rows: in all steps together
+  int64_t peak = 0;                                // most source positions of a step, as padded for their encoding
   int64_t encodes = 0, positions = 0, padding = 0; // source positions, padding included, and padding alone
 };
 
@@ -27,9 +36,11 @@ struct SchedulerCounts {
 /// batch, a batch begins together. One thread at a time.
 class Scheduler {
 public:
-  /// All of them outlive it. `batch`: most requests in a step. `cancelled` may be null.
-  Scheduler(EncoderInputs &inputs, SessionStepper &stepper, int64_t batch, const std::atomic<bool> *cancelled)
-      : inputs_(inputs), stepper_(stepper), most_(batch > 0 ? batch : 1), cancelled_(cancelled), batch_(stepper) {}
+  /// All of them outlive it. `cancelled` may be null.
+  Scheduler(EncoderInputs &inputs, SessionStepper &stepper, BatchLimits limits, const std::atomic<bool> *cancelled)
+      : inputs_(inputs), stepper_(stepper), most_(limits.requests > 0 ? limits.requests : 1),
+        mostPositions_(limits.sourcePositions > 0 ? limits.sourcePositions : INT64_MAX), cancelled_(cancelled),
+        batch_(stepper) {}
 
   /// Both kinds of requests must stay where they are until they are done or forgotten. An open one comes back by
   /// collect(), and others may follow it any time; of others, all are there before the next step.
@@ -60,14 +71,21 @@ private:
     int64_t passed = 0; // requests that had been admitted when it arrived
     std::string key;    // equal keys may share a batch
     Demand needs;       // its own; `batch` has no meaning
+    int64_t padded = 0; // source positions, as encoded
     std::unique_ptr<RequestSearch> search;
     BatchMember member;
   };
   using Tickets = std::vector<std::unique_ptr<Ticket>>;
 
   bool padsSourcesOf(const Ticket &ticket) const;
+  /// Whether there is room for a request whose source was padded to so many positions; for one alone there always is.
+  bool hasPlace(int64_t padded) const;
+  /// Sources of `length` positions that have `positions` together, at least one, at most `most`.
+  static int64_t sourcesIn(int64_t positions, int64_t length, int64_t most);
   /// Positions of the encoder's input for sources of at most this many.
   int64_t paddedLength(int64_t longest) const;
+  /// The same of a batch that begins together, of which this one has the longest source.
+  int64_t lengthTogether(const Ticket &longest) const;
   void insertPending(std::unique_ptr<Ticket> ticket);
   size_t oldestPending() const;
   bool overdue(const Ticket &ticket) const;
@@ -90,7 +108,7 @@ private:
 
   EncoderInputs &inputs_;
   SessionStepper &stepper_;
-  const int64_t most_;
+  const int64_t most_, mostPositions_; // requests, source positions
   const std::atomic<bool> *const cancelled_;
   Batch batch_;
 

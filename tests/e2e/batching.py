@@ -60,9 +60,9 @@ def same_as_alone(tool, root, name, tmp, count=30):
     order = list(range(len(requests)))
     alone = answers(order, "--batch", "1", "--threads", "1")
     shuffle = random.Random(1)
-    for batch, threads in ((2, 1), (3, 2), (5, 1), (16, 2)):
+    for batch, threads, more in ((2, 1, ()), (3, 2, ()), (5, 1, ()), (16, 1, ("--batch-tokens", "30")), (16, 2, ())):
         shuffle.shuffle(order)
-        got = answers(order, "--batch", str(batch), "--threads", str(threads))
+        got = answers(order, "--batch", str(batch), "--threads", str(threads), *more)
         wrong = [i for i in order if got[i] != alone[i]]
         expect(not wrong, f"batch {batch}, {threads} threads: request {requests[wrong[0]] if wrong else ''} differs, {len(wrong)} in all")
 

@@ -45,6 +45,13 @@ void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
       ->type_name("N");
+  if (!without.count("batch_tokens"))
+    app.add_option(
+           "--batch-tokens", batchTokens,
+           "Most source tokens of the inputs that are computed together, padding counted, where more than one is; "
+           "answers do not depend on it; default: no limit")
+        ->check(CLI::Range(int64_t(1), int64_t(1) << 30))
+        ->type_name("N");
   app.add_option("--overlong", overlong, "Input longer than the model takes: error or truncate")
       ->check(CLI::IsMember({"error", "truncate"}))
       ->capture_default_str();
@@ -109,6 +116,7 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
   std::shared_ptr<const Tokenizer> tokenizer = opened.ok() ? opened.take() : nullptr;
   options.threads = flags.model.threads;
   options.batch = flags.batch;
+  options.batchTokens = flags.batchTokens;
   options.ahead = flags.ahead;
   options.truncate = flags.overlong == "truncate";
   options.readInputs = readSource;

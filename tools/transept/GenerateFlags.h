@@ -12,14 +12,14 @@ namespace transept::tool {
 
 struct GenerateFlags {
   ModelFlags model;
-  int64_t batch = 16;
+  int64_t batch = 16, batchTokens = 0;
   int32_t ahead = 8;
   std::string overlong = "error";
   bool keepGoing = false, jsonSummary = false;
   std::map<std::string, std::string> settings; // by their generation_config.json names, as given
   std::map<std::string, std::string> controls; // of texts, by their keys in requests; empty: not given
 
-  /// Adds the flags; those of settings in `without` are left out.
+  /// Adds the flags; those of settings in `without` are left out, and "batch_tokens".
   void add(CLI::App &app, const std::set<std::string> &without = {});
 
   /// The settings as an object; Code::Usage where one has an impossible value.

@@ -200,6 +200,33 @@ TEST(Generator, ARequestTakesThePlaceOfOneThatIsDone) {
   }
 }
 
+TEST(Generator, SourcesOfAStepStayWithinTheirBudget) {
+  std::vector<json> requests;
+  for (int64_t i = 0; i < 40; ++i) {
+    json request = {{"max_new_tokens", 1 + i % 7}, {"min_new_tokens", 1 + i % 7}, {"num_beams", 1 + i % 3}};
+    for (int64_t j = 0; j < 1 + i * 7 % 17; ++j)
+      request["input_ids"].push_back(10 + (i * 5 + j * 3) % 50);
+    requests.push_back(request);
+  }
+  const std::vector<std::string> expected = answers(*generatorFor({}, {1, 1}), requests);
+  ToyOptions equal;
+  equal.equalLengths = true; // a batch begins together
+  for (const ToyOptions &options : {ToyOptions(), equal})
+    for (int64_t budget : {1, 24, 60, 100000})
+      for (bool open : {false, true}) {
+        GeneratorOptions own;
+        own.batchTokens = budget;
+        auto generator = generatorFor(options, own);
+        EXPECT_EQ(open ? answersOfArrivals(*generator, requests, 7, 40) : answers(*generator, requests), expected);
+        const SchedulerCounts &counts = generator->counts();
+        EXPECT_LE(counts.peak, std::max<int64_t>(budget, 24)) << budget; // one alone may have more, padded to 24
+        if (budget == 1)
+          EXPECT_EQ(counts.encodes, 40);
+        if (budget == 100000 && !options.equalLengths)
+          EXPECT_GT(counts.peak, 60);
+      }
+}
+
 TEST(Generator, CancelsBetweenStepsAndGoesOn) {
   std::atomic<bool> cancelled{false};
   GeneratorOptions own;
