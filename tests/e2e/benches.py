@@ -17,12 +17,13 @@ def figures(tool, artifact, *flags):
     return json.loads(result.stdout)
 
 
-def decoder_bytes(config):
-    """Of fp32 weights that a step of a Marian decoder reads: all but the cross-attention's keys and values, and positions."""
+def decoder_bytes(config, precision):
+    """Of weights that a step of a Marian decoder reads: all but the cross-attention's keys and values, and embeddings."""
     width, inner, words = config["d_model"], config["decoder_ffn_dim"], config["vocab_size"]
 
     def matrix(inputs, columns):
-        return 4 * inputs * -(-columns // PANEL) * PANEL
+        elements = inputs * -(-columns // PANEL) * PANEL
+        return 4 * elements if precision == "fp32" else elements + 4 * columns  # a scale for each column
 
     products = 6 * matrix(width, width) + matrix(width, inner) + matrix(inner, width)
     biases_and_norms = 4 * (6 * width + inner + width + 3 * 2 * width)
@@ -31,20 +32,22 @@ def decoder_bytes(config):
 
 def check_counts(tool, root, tmp):
     source, artifact = os.path.join(root, "models/g2p"), os.path.join(tmp, "g2p.tsp")
-    expect_success(tool.compile(source, artifact, "--cpu-levels", "avx2,x86-64"), "compile")
     with open(os.path.join(source, "config.json")) as file:
         config = json.load(file)
     position = 2 * config["decoder_layers"] * config["d_model"] * 4  # keys and values of one
-    for batch, beams, length, tokens in ((1, 1, 9, 20), (3, 4, 12, 7)):
+    for precision, batch, beams, length, tokens in (("fp32", 1, 1, 9, 20), ("int8", 3, 4, 12, 7)):
+        expect_success(tool.compile(source, artifact, "--precision", precision, "--cpu-levels", "avx2,x86-64"), "compile")
         flags = ("--batch", batch, "--num-beams", beams, "--source", length, "--tokens", tokens, "--repeat", 3)
         got = figures(tool, artifact, *map(str, flags))
         what = f"batch {batch}, {beams} beams: {got}"
         expect(got["tokens"] == batch * tokens and got["steps"] == tokens and got["source"] == length, what)
         reads = got["step_read_bytes"]
-        # Step i reads the positions 0 … i of each hypothesis, on average (tokens + 1) / 2.
-        expect(reads["self_cache"] == round(batch * beams * position * (tokens + 1) / 2), what)
+        # Step i reads i positions of each hypothesis; the first step has one of each sentence.
+        positions = batch * (1 + beams * sum(range(2, tokens + 1)))
+        expect(reads["self_cache"] == round(position * positions / tokens), what)
         expect(reads["cross_cache"] == batch * length * (position + 8), what)  # 8: the mask
-        expect(reads["weights"] == decoder_bytes(config), f"{decoder_bytes(config)} expected, {what}")
+        weights = decoder_bytes(config, precision)
+        expect(reads["weights"] == weights, f"{precision}: {weights} expected, {what}")
         expect(reads["total"] == reads["weights"] + reads["self_cache"] + reads["cross_cache"], what)
         for times in (got["call_milliseconds"], got["step_milliseconds"]):
             expect(0 < times["best"] <= times["p50"] <= times["p95"] <= times["p99"], what)

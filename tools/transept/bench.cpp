@@ -118,7 +118,7 @@ struct Measured {
   std::vector<double> calls, steps; // milliseconds, ascending
   int64_t tokens = 0;               // of a call
   int64_t stepsPerCall = 0;
-  double rows = 0; // of a step, on average
+  double rows = 0, rowSteps = 0; // rows of a step, and rows times the number of the step from 1; averages
   int64_t promptTokens = 0, inputLength = 0;
 };
 
@@ -134,16 +134,21 @@ Result<Measured> measure(search::Generator &generator, const BenchFlags &flags) 
     pointers.push_back(&request);
   }
   bool counted = false;
-  search::SchedulerCounts uncounted;
+  int64_t stepOfCall = 0, rowsSoFar = 0, rows = 0, rowSteps = 0;
   measured.steps.reserve(static_cast<size_t>(std::min<int64_t>(flags.repeat * flags.tokens, 1 << 20)));
   generator.observeSteps([&](int64_t nanoseconds) {
-    if (counted)
-      measured.steps.push_back(1e-6 * static_cast<double>(nanoseconds));
+    const int64_t rowsOfStep = generator.counts().rows - rowsSoFar;
+    rowsSoFar += rowsOfStep;
+    ++stepOfCall;
+    if (!counted)
+      return;
+    measured.steps.push_back(1e-6 * static_cast<double>(nanoseconds));
+    rows += rowsOfStep;
+    rowSteps += rowsOfStep * stepOfCall;
   });
   TRANSEPT_ASSIGN(measured.calls, timeCalls(flags, [&](bool counts) -> Status {
-                    if (counts && !counted)
-                      uncounted = generator.counts();
                     counted = counts;
+                    stepOfCall = 0;
                     return generator.run(pointers);
                   }));
   generator.observeSteps({});
@@ -153,9 +158,10 @@ Result<Measured> measure(search::Generator &generator, const BenchFlags &flags) 
     measured.promptTokens = request.promptTokens;
   }
   std::sort(measured.steps.begin(), measured.steps.end());
-  const int64_t steps = generator.counts().steps - uncounted.steps;
-  measured.stepsPerCall = steps / flags.repeat;
-  measured.rows = static_cast<double>(generator.counts().rows - uncounted.rows) / static_cast<double>(steps);
+  const auto steps = static_cast<double>(measured.steps.size());
+  measured.stepsPerCall = static_cast<int64_t>(measured.steps.size()) / flags.repeat;
+  measured.rows = static_cast<double>(rows) / steps;
+  measured.rowSteps = static_cast<double>(rowSteps) / steps;
   return measured;
 }
 
@@ -169,12 +175,12 @@ Status addReads(nlohmann::ordered_json &result, search::Generator &generator, co
   if (step < 0 || measured.steps.empty())
     return {};
   TRANSEPT_ASSIGN(CacheReads caches, cacheReads(manifest, measured.inputLength));
-  const double firstPosition =
-      generator.stepper().promptAtOnce() ? static_cast<double>(measured.promptTokens) : 1; // read by the first step
-  const double positions = firstPosition + 0.5 * static_cast<double>(measured.stepsPerCall - 1); // on average
+  // The first step reads the prompt, or its first position; each further one a position more.
+  const auto before = static_cast<double>(generator.stepper().promptAtOnce() ? measured.promptTokens - 1 : 0);
   const int64_t constants = constantsRead(manifest, manifest.entries(step));
-  const int64_t self = std::llround(measured.rows * (positions * static_cast<double>(caches.selfPerPosition) +
-                                                     static_cast<double>(caches.recurrentPerRow)));
+  const int64_t self =
+      std::llround((measured.rowSteps + measured.rows * before) * static_cast<double>(caches.selfPerPosition) +
+                   measured.rows * static_cast<double>(caches.recurrentPerRow));
   const double cross = static_cast<double>(flags.batch) * static_cast<double>(caches.crossPerSource);
   const double total = static_cast<double>(constants) + static_cast<double>(self) + cross;
   result["step_read_bytes"] = {{"weights", constants},
