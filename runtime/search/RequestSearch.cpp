@@ -54,7 +54,8 @@ RequestSearch::RequestSearch(const Settings &settings, int64_t vocabulary, int64
                              Span<const int64_t> source)
     : settings_(settings), vocabulary_(vocabulary), prompt_(static_cast<int64_t>(settings.prompt().size())),
       limit_(sequenceLimit(settings, prompt_, positions)),
-      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source), log_(settings.returnAlignments) {
+      rules_(settings, prompt_, settings.lengthLimit(prompt_), vocabulary, source), log_(settings.returnAlignments),
+      allowed_(settings, vocabulary, rules_.capacity()) {
   size_t beams = static_cast<size_t>(settings.width()), cells = beams * static_cast<size_t>(limit_);
   for (std::vector<int64_t> &bank : bank_)
     bank.resize(cells);
@@ -92,9 +93,9 @@ void RequestSearch::prepare() {
 }
 
 int32_t RequestSearch::ahead() const {
-  // Streams go one by one, so that tokens come as soon as they are known. Draws cannot be guessed, nor can beams where
-  // some have no hypothesis yet.
-  if (length_ < prompt_ || settings_.stream || settings_.doSample || rows() < settings_.numBeams)
+  // Streams go one by one, so that tokens come as soon as they are known. Draws cannot be guessed, nor what a list of
+  // allowed tokens leaves, nor beams where some have no hypothesis yet.
+  if (length_ < prompt_ || settings_.stream || settings_.doSample || allowed_.any() || rows() < settings_.numBeams)
     return 0;
   int64_t steps = limit_ - 1 - length_;
   for (int32_t row = 0; row < rows(); ++row)
@@ -115,6 +116,10 @@ Status RequestSearch::advance(const StepResult *results) {
     live_[0].parent = 0;
     return Status::success();
   }
+  if (allowed_.any()) {
+    TRANSEPT_TRY(allowed_.restrict({results, live_.size()}, sets_));
+    results = allowed_.results();
+  }
   for (int32_t row = 0; row < rows(); ++row)
     if (!results[row].finite)
       return {Code::InvalidInput, "the model's logits are not finite at step " + std::to_string(length_ - prompt_ + 1) +
@@ -128,8 +133,9 @@ bool RequestSearch::timeIsUp() const {
 }
 
 Status RequestSearch::nothingAllowed() const {
-  return {Code::InvalidInput, "the settings exclude every token at step " + std::to_string(length_ - prompt_ + 1) +
-                                  "; relax bad_words_ids, suppress_tokens, no_repeat_ngram_size or min_length"};
+  return {Code::InvalidInput,
+          "the settings exclude every token at step " + std::to_string(length_ - prompt_ + 1) +
+              "; relax bad_words_ids, suppress_tokens, allowed_token_ids, no_repeat_ngram_size or min_length"};
 }
 
 double RequestSearch::normaliser(const SpecialSet &set, const StepResult &result) const {

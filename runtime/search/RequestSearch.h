@@ -3,6 +3,7 @@
 #define TRANSEPT_RUNTIME_SEARCH_REQUESTSEARCH_H
 
 #include "runtime/search/AlignmentLog.h"
+#include "runtime/search/AllowedTokens.h"
 #include "runtime/search/Rules.h"
 #include "runtime/search/Settings.h"
 #include "runtime/search/Stepper.h"
@@ -69,7 +70,7 @@ public:
   bool wantsWeights() const { return log_.wanted() && length_ >= prompt_; }
   /// As StepWants::ahead, after prepare().
   int32_t ahead() const;
-  bool wantsLogits() const { return settings_.doSample || settings_.renormalizeLogits; }
+  bool wantsLogits() const { return settings_.doSample || settings_.renormalizeLogits || allowed_.any(); }
   /// Whether it looks at nothing but the best token and the special set.
   virtual bool wantsBestOnly() const { return false; }
   /// Keeps the attention of all rows in the step that advance() is about to be told of; `first` is the row of the
@@ -150,6 +151,7 @@ private:
   double normaliser(const SpecialSet &set, const StepResult &result) const;
 
   AlignmentLog log_;
+  AllowedTokens allowed_;
   int32_t firstKept_ = -1;
 };
 

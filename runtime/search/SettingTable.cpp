@@ -33,6 +33,8 @@ const std::vector<SettingRow> &settingRows() {
       {"bad_words_ids", &S::badWordsIds, "a list of lists of token ids", "Sequences that are never generated."},
       {"suppress_tokens", &S::suppressTokens, ids, "Tokens that are never generated."},
       {"begin_suppress_tokens", &S::beginSuppressTokens, ids, "Tokens that are not generated first."},
+      {"allowed_token_ids", &S::allowedTokenIds, ids,
+       "The only tokens that are generated, beside end tokens and forced ones; scores are over these alone."},
       {"forced_bos_token_id", &S::forcedBosTokenId, id, "The first generated token, e.g. a target language.", 0},
       {"forced_eos_token_id", &S::forcedEosTokenId, idOrIds, "The last token when max_length is reached.", 0, false,
        true},

@@ -49,6 +49,7 @@ struct Settings {
   std::vector<std::vector<int64_t>> badWordsIds;
   std::vector<int64_t> suppressTokens;
   std::vector<int64_t> beginSuppressTokens;
+  std::vector<int64_t> allowedTokenIds; // empty: all
   std::optional<int64_t> forcedBosTokenId;
   std::vector<int64_t> forcedEosTokenId;
   std::vector<ForcedToken> forcedDecoderIds;
