@@ -166,7 +166,22 @@ Status Generator::readSource(const json &object, const Controls &controls, Reque
   TRANSEPT_TRY(inputs_.check(request.source));
   if (request.settings.encoderNoRepeatNgramSize > 0 && !request.source.tensors.empty())
     return refuse("'encoder_no_repeat_ngram_size' needs a source given as 'text' or 'input_ids'");
-  return limitSource(request, object.contains("text"));
+  TRANSEPT_TRY(limitSource(request, object.contains("text")));
+  return applyShortlist(request);
+}
+
+Status Generator::applyShortlist(Request &request) const {
+  Settings &settings = request.settings;
+  if (!options_.shortlist || !settings.allowedTokenIds.empty())
+    return Status::success();
+  if (!request.source.tensors.empty())
+    return refuse("a shortlist needs a source given as 'text' or 'input_ids'");
+  settings.allowedTokenIds = options_.shortlist->candidates(request.source.ids);
+  if (settings.allowedTokenIds.empty()) // an empty list would allow all
+    settings.allowedTokenIds = settings.eosTokenId;
+  if (settings.allowedTokenIds.empty())
+    return refuse("the shortlist has no candidates for this source, and there is no end token");
+  return Status::success();
 }
 
 Status Generator::parse(const json &object, const json &flags, Request &request) const {

@@ -8,6 +8,7 @@
 #include "runtime/search/Scheduler.h"
 #include "runtime/search/SessionStepper.h"
 #include "runtime/search/Settings.h"
+#include "runtime/search/Shortlist.h"
 #include "runtime/search/Source.h"
 #include "runtime/text/Tokenizer.h"
 
@@ -29,6 +30,8 @@ struct GeneratorOptions {
   bool truncate = false;   // cut sources that are too long, instead of refusing them
   /// Reads the file a request names under "inputs"; without it such requests are refused.
   std::function<Result<std::vector<SourceTensor>>(const std::string &path)> readInputs;
+  /// What a source may become, for requests without allowed_token_ids; null: anything.
+  std::shared_ptr<const Shortlist> shortlist;
   const std::atomic<bool> *cancelled = nullptr;
   Status noTokenizer; // why there is none, where the model brings one that cannot be used; texts are refused with it
 };
@@ -88,6 +91,8 @@ private:
   /// Of a model without an encoder: the ids that were read are the decoder's prompt.
   Status readPrompt(const nlohmann::json &object, Request &request) const;
   Status limitSource(Request &request, bool fromText) const;
+  /// The candidates of the source, where there is a shortlist.
+  Status applyShortlist(Request &request) const;
   int64_t positions() const { return generation().position_limit(); }
 
   std::shared_ptr<const Model> model_;

@@ -28,6 +28,7 @@ import outliers
 import paper
 import precisions
 import pronunciation
+import shortlists
 import texts
 import traces
 import vocabulary
@@ -36,7 +37,7 @@ from tool import Failed, Tool
 
 MODULES = (
     compiler, lines, batching, cases, models, families, answers, paper, precisions, outliers, integers,
-    pronunciation, texts, memory, benches, traces, vulkan, differential, vocabulary, emulated,
+    pronunciation, texts, memory, benches, traces, vulkan, differential, vocabulary, shortlists, emulated,
 )
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

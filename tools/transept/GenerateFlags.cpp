@@ -75,6 +75,12 @@ void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
     app.add_option("--" + kebab(info.name), controls[info.name], info.summary)->group("Text")->type_name("NAME");
 }
 
+void GenerateFlags::addShortlist(CLI::App &app) {
+  app.add_option("--shortlist", shortlist,
+                 "Generate only candidates of the source's tokens: lines of source ids, a tab, target ids")
+      ->type_name("FILE");
+}
+
 Result<json> GenerateFlags::settingsJson() const {
   json object = json::object();
   search::Settings scratch;
@@ -120,6 +126,12 @@ Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &fl
   options.ahead = flags.ahead;
   options.truncate = flags.overlong == "truncate";
   options.readInputs = readSource;
+  if (!flags.shortlist.empty()) {
+    if (model->manifest().has_generation() && model->manifest().generation().encode().empty())
+      return Status(Code::InvalidInput, flags.model.path + ": has no encoder, so --shortlist finds no source tokens");
+    TRANSEPT_ASSIGN(options.shortlist,
+                    search::Shortlist::read(flags.shortlist, model->manifest().generation().vocabulary()));
+  }
   options.cancelled = &SignalGuard::interrupted();
   return search::Generator::create(std::move(model), std::move(tokenizer), std::move(options));
 }

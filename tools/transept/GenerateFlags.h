@@ -14,13 +14,14 @@ struct GenerateFlags {
   ModelFlags model;
   int64_t batch = 16, batchTokens = 0;
   int32_t ahead = 8;
-  std::string overlong = "error";
+  std::string overlong = "error", shortlist;
   bool keepGoing = false, jsonSummary = false;
   std::map<std::string, std::string> settings; // by their generation_config.json names, as given
   std::map<std::string, std::string> controls; // of texts, by their keys in requests; empty: not given
 
   /// Adds the flags; those of settings in `without` are left out, and "batch_tokens".
   void add(CLI::App &app, const std::set<std::string> &without = {});
+  void addShortlist(CLI::App &app);
 
   /// The settings as an object; Code::Usage where one has an impossible value.
   Result<nlohmann::json> settingsJson() const;

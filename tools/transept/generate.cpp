@@ -72,6 +72,7 @@ void registerGenerate(CLI::App &app, Command &command) {
   CLI::App *sub = app.add_subcommand("generate", "Answer requests given as JSON lines");
   sub->footer(footer);
   flags->add(*sub);
+  flags->addShortlist(*sub);
   sub->callback(
       [flags, &command] { command.action = [flags, &command] { return generate(*flags, command.verbosity); }; });
   registerTranslate(app, command);

@@ -85,6 +85,7 @@ void registerTranslate(CLI::App &app, Command &command) {
   CLI::App *sub = app.add_subcommand("translate", "Answer lines of text with lines of text");
   sub->footer(footer);
   flags->add(*sub, {"num_return_sequences", "return_token_scores", "stream"});
+  flags->addShortlist(*sub);
   sub->add_option("--n-best", flags->best, "Answer with the N best hypotheses and their scores")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
