@@ -18,7 +18,7 @@ namespace {
 // File: magic, count, then per weight {key, element type (16 characters, zero-padded), rank, sizes…, byte count},
 // then the contents in the same order, each padded to 8 bytes. Integers are 64-bit little-endian.
 constexpr llvm::StringLiteral magic = "TSPWGHT1";
-constexpr size_t keyLength = 64, typeLength = 16;
+constexpr size_t keyLength = 64, typeLength = 16; // as long as the longest name: !transept.f4e2m1
 constexpr uint64_t maxRank = 64;
 
 std::string elementName(Type type) {
@@ -29,11 +29,14 @@ std::string elementName(Type type) {
 
 Type elementFromName(MLIRContext *context, StringRef name) {
   Builder builder(context);
-  for (Type type : {Type(builder.getF16Type()), Type(builder.getBF16Type()), Type(builder.getF32Type()),
-                    Type(builder.getF64Type()), Type(builder.getI1Type())})
+  for (Type type :
+       {Type(builder.getF16Type()), Type(builder.getBF16Type()), Type(builder.getF32Type()), Type(builder.getF64Type()),
+        Type(builder.getI1Type()), Type(builder.getFloat8E5M2Type()), Type(builder.getFloat8E4M3FNType()),
+        Type(builder.getFloat8E4M3FNUZType()), Type(builder.getFloat8E5M2FNUZType()), Type(F4E2M1Type::get(context)),
+        Type(F8E8M0Type::get(context))})
     if (elementName(type) == name)
       return type;
-  for (unsigned width : {8, 16, 32, 64})
+  for (unsigned width : {2, 4, 8, 16, 32, 64})
     for (auto signedness : {IntegerType::Signless, IntegerType::Unsigned, IntegerType::Signed})
       if (Type type = IntegerType::get(context, width, signedness); elementName(type) == name)
         return type;

@@ -405,6 +405,7 @@ def tests(tool, root):
         yield f"dump passes, {name}", lambda tmp, source=source: dump_passes(tool, source, tmp)
         yield f"opt equals compile, {name}", lambda tmp, source=source: opt_equals_compile(tool, source, tmp)
     yield "resume, int8", lambda tmp: resume(tool, marian, tmp, "--precision", "int8", "--keep-fp32", "*fc1*")
+    yield "resume, 4-bit blocks", lambda tmp: resume(tool, os.path.join(root, "tests/e2e/integers/blocked_uint4.onnx"), tmp)
     yield "resume, linear", lambda tmp: resume(tool, linear(tmp)[0], tmp)
     yield "one normal form", lambda tmp: one_normal_form(tool, root, tmp)
     yield "report", lambda tmp: report(tool, marian, tmp)
