@@ -291,13 +291,44 @@ LogicalResult GraphImporter::importNode(const onnx::NodeProto &node, ImportScope
   return success();
 }
 
+/// The checker of ONNX knows the inputs of its own operators. Those of com.microsoft that none may leave out, as bits.
+static LogicalResult requireInputs(NodeImport &node) {
+  static constexpr std::pair<llvm::StringLiteral, unsigned> required[] = {
+      {"Attention", 0b11},
+      {"BiasGelu", 0b11},
+      {"DecoderMaskedMultiHeadAttention", 0b1},
+      {"DynamicQuantizeMatMul", 0b111},
+      {"EmbedLayerNormalization", 0b1101101},
+      {"FastGelu", 0b1},
+      {"FusedMatMul", 0b11},
+      {"Gelu", 0b1},
+      {"GroupQueryAttention", 0b1100001},
+      {"MatMulIntegerToFloat", 0b1111},
+      {"MatMulNBits", 0b111},
+      {"MultiHeadAttention", 0b1},
+      {"QuickGelu", 0b1},
+      {"RelativePositionBias", 0b111},
+      {"RotaryEmbedding", 0b1111},
+      {"SimplifiedLayerNormalization", 0b11},
+      {"SkipLayerNormalization", 0b111},
+      {"SkipSimplifiedLayerNormalization", 0b111},
+  };
+  if (node.node.domain() != microsoftDomain)
+    return success();
+  for (auto [op, inputs] : required)
+    for (size_t index = 0; op == node.op() && inputs >> index; ++index)
+      if ((inputs >> index & 1) && !node.input(index))
+        return node.invalid("leaves out input " + Twine(index));
+  return success();
+}
+
 LogicalResult GraphImporter::dispatch(NodeImport &view) {
   const onnx::NodeProto &node = view.node;
   auto local = functions.find(node.domain() + '\0' + node.op_type() + '\0' + node.overload());
   if (local != functions.end())
     return expand(view, *local->second);
   if (ImportHandler handler = ImportTable::get().find(node.domain(), node.op_type()))
-    return handler(view);
+    return succeeded(requireInputs(view)) ? handler(view) : mlir::failure();
   if (std::unique_ptr<onnx::FunctionProto> body = standardBody(view))
     return expand(view, *body);
   return view.unsupported("operator " + printable(operatorTitle(node)) + ", version " + Twine(view.version));

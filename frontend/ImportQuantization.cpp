@@ -307,6 +307,12 @@ LogicalResult importMatMulNBits(NodeImport &node) {
     return node.invalid("has a packed matrix of other elements than bytes");
   Type element = node.elementOf(node.input(0)), wide = node.builder.getF32Type();
   const int64_t blocks = (k + block - 1) / block;
+  std::optional<SmallVector<DimAttr>> dims = node.dims(node.input(1));
+  auto sizeOf = [&](size_t axis) { return dims && (*dims)[axis] ? constantValue((*dims)[axis]) : std::nullopt; };
+  if (dims && (dims->size() != 3 || sizeOf(0).value_or(n) != n || sizeOf(1).value_or(blocks) != blocks ||
+               sizeOf(2).value_or(block * bits / 8) != block * bits / 8))
+    return node.invalid("has a packed matrix that is not [" + Twine(n) + ", " + Twine(blocks) + ", " +
+                        Twine(block * bits / 8) + "]");
   auto columns = [&](Value matrix, int64_t count) {
     return node.slice(matrix, node.constant({0}), node.constant({count}), 1);
   };

@@ -336,6 +336,17 @@ TEST(FrontendError, B15Arity) {
   expectFailure(model, ExitInvalidModel, {"MatMul", "1"});
 }
 
+// Operators that the checker of ONNX does not know.
+TEST(FrontendError, B15ArityOfContributedOperators) {
+  for (auto [node, input] : {std::pair("FusedMatMul(x)", "leaves out input 1"),
+                             {"SkipLayerNormalization(x, , x)", "leaves out input 1"},
+                             {"MatMulNBits<K = 4, N = 1, block_size = 16>(x, x)", "leaves out input 2"}}) {
+    std::string text = "<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]> "
+                       "g (float[n,4] x) => (float[] y) { y = com.microsoft.";
+    expectFailure(parseModel(text + node + " }").SerializeAsString(), ExitInvalidModel, {input});
+  }
+}
+
 TEST(FrontendError, B16AllUnknownOperatorsAtOnce) {
   onnx::ModelProto model = parseModel(R"(<ir_version: 8, opset_import: ["": 17, "my.ops": 3]>
     g (float[n] x) => (float[] y)
