@@ -1,6 +1,7 @@
-// Peak of fp32 multiply-adds and rate of reading memory, with argv[1] threads: {"gflops": F, "gbytes_per_s": B}, and where
-// the processor has instructions for them, of products of bf16 and of 8-bit integers ("bf16_gflops", "int8_gflops").
-// All are totals of all threads, best of several tries. Compile with -O3 -march=native -ffp-contract=fast -pthread.
+// Peak of fp32 multiply-adds and rate of reading memory, with argv[1] threads: {"gflops": F, "gbytes_per_s": B}, and
+// where the processor has instructions for them, of products of bf16 and of 8-bit integers ("bf16_gflops",
+// "int8_gflops"). All are totals of all threads, best of several tries. Compile with -O3 -march=native
+// -ffp-contract=fast -pthread.
 #include <immintrin.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -34,7 +34,7 @@ void round(OpOperand &operand) {
     return;
   OpBuilder builder(operand.getOwner());
   operand.set(builder.create<CastOp>(operand.getOwner()->getLoc(), narrowed(operand.get().getType()), operand.get(),
-                                    TypeAttr::get(builder.getBF16Type())));
+                                     TypeAttr::get(builder.getBF16Type())));
 }
 
 struct NarrowCachesPass : PassWrapper<NarrowCachesPass, OperationPass<ModuleOp>> {

@@ -78,7 +78,8 @@ LogicalResult mlir::transept::checkStage(ModuleOp module) {
     for (auto function : module.getOps<func::FuncOp>()) {
       StringRef name = function.getName();
       if (!llvm::is_contained(
-              {encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName, advanceBeamsName, greedyName}, name))
+              {encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName, advanceBeamsName, greedyName},
+              name))
         return function.emitError("function '") << name << "' is no part of a generation program";
       if (name == stepName && function.getNumArguments() + function.getNumResults() > 0)
         return function.emitError("function 'step' takes or returns tensors; all it has is states");
