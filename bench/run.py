@@ -94,25 +94,26 @@ def pinned(command, threads):
     return ["taskset", "-c", ",".join(map(str, cpus(threads))), *map(str, command)]
 
 
-def artifact(args, work, precision):
+def artifact(args, work, precision, flags=()):
     """Compiled by the compiler beside the tool, again where that is newer."""
     source = {"g2p": peers.ROOT / "models/g2p"}.get(work.model, args.models / work.model / "onnx")
     name = precision
     if work.kind == "encoder":
         source, name = source / "encoder_model.onnx", "encoder-" + precision
+    name += "".join(flags)
     path = args.models / work.model / f"{name}.tsp"
     newest = max(file.stat().st_mtime for file in (args.bin / "transept-compile", source))
     if not path.exists() or path.stat().st_mtime < newest:
-        subprocess.run([args.bin / "transept", "compile", source, "-o", path, "--precision", precision, "-q"], check=True)
+        subprocess.run([args.bin / "transept", "compile", source, "-o", path, "--precision", precision, "-q", *flags], check=True)
     return path
 
 
 class Ours:
     """A process for each turn: one call that is not counted, then one that is; of words, the whole text once."""
 
-    def __init__(self, args, work, precision, threads, folder):
-        self.name, self.threads = "transept " + precision, threads
-        tool, path = args.bin / "transept", artifact(args, work, precision)
+    def __init__(self, args, work, precision, threads, folder, flags=()):
+        self.name, self.threads = " ".join(["transept", precision, *flags]), threads
+        tool, path = args.bin / "transept", artifact(args, work, precision, flags)
         self.info = {"version": subprocess.check_output([tool, "--version"], text=True).split()[1]}
         self.words = work.kind == "words"
         self.tokens = len(peers.test_words()) if self.words else work.batch * (work.tokens or work.source)
@@ -221,6 +222,8 @@ def contenders_of(args, row, folder):
     # Words are shared out to replicas, of which only the most are of interest.
     threads = [max(args.threads)] if work.kind == "words" else args.threads
     contenders = [Ours(args, work, precision, t, folder) for t in threads]
+    if work.kind == "sentences" and work.batch == work.beams == 1 and precision == "fp32":
+        contenders += [Ours(args, work, precision, t, folder, ["--two-stage-vocabulary"]) for t in threads]
     for peer, own in [] if args.no_peers else peers_of(work, precision):
         settings = [{"CT2_USE_MKL": "0"}, {"CT2_USE_MKL": "1"}] if peer == "ctranslate2" else [{}]
         if own == "int8" and "GenuineIntel" not in open("/proc/cpuinfo").read():
@@ -260,7 +263,7 @@ def block(args, row, program, folder):
 def relative_to_limit(report):
     """Transept's best median over what the calibration gave, and how far that may be off by chance."""
     shown, limit = report["block"], WORKS[ROWS[report["row"]][0]].limit
-    ours = max((r for r in shown["results"] if r["name"].startswith("transept")), key=lambda r: r["median"])
+    ours = max((r for r in shown["results"] if r["name"].startswith("transept") and "--" not in r["name"]), key=lambda r: r["median"])
     middle = statistics.median(ours["seconds"])
     deviation = statistics.median(abs(s - middle) for s in ours["seconds"]) / middle
     before, after = (c[limit] for c in shown["calibration"])
@@ -311,7 +314,7 @@ def measure(args, row, program, folder):
     shown = min(blocks, key=lambda b: b["drift"])
     best = {}
     for r in shown["results"]:
-        name = r["name"].split()[0]
+        name = r["name"] if "--" in r["name"] else r["name"].split()[0]  # with an option, it is one more contender
         best[name] = max(best.get(name, 0), r["median"])
     report = {"row": row, **machine(), "threads": args.threads, "rounds": args.rounds, "attempts": args.attempts,
               "blocks": len(blocks), "block": shown, "all": blocks,

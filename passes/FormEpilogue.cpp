@@ -5,6 +5,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/FormFusion.h"
+#include "passes/NarrowCaches.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -24,6 +25,11 @@ private:
   enum class Reading { Element, Column, Scalar };
   std::optional<Reading> readingOf(kernel::LoadOp load);
   bool isIdentity(kernel::LoadOp load);
+  /// Shaders store whole words. Caches in bf16 are for processors alone, which store anything.
+  bool canStore(Type element) {
+    return element.isF32() ||
+           (element.isBF16() && contract->getParentOfType<ModuleOp>()->hasAttr(narrowCachesAttrName));
+  }
 
   kernel::ContractOp contract;
   kernel::MapOp map;
@@ -75,7 +81,7 @@ bool EpilogueFusion::match() {
     return false;
   OpOperand *use = onlyUse(contract->getResult(0));
   map = use ? dyn_cast<kernel::MapOp>(use->getOwner()) : kernel::MapOp();
-  if (!map || !kernel::elementTypeOf(map->getResult(0).getType()).isF32())
+  if (!map || !canStore(kernel::elementTypeOf(map->getResult(0).getType())))
     return false;
   input = use->getOperandNumber();
   for (Attribute dim : map.getDomain())

@@ -151,6 +151,9 @@ def caches(tool, root, tmp):
     lines = translated(tool, artifacts["bf16"], words)
     same = sum(a == b for a, b in zip(lines, exact))
     expect(same >= 0.99 * len(words), f"{same} of {len(words)} outputs are those of fp32")
+    # Products round what they write: nothing is computed in between.
+    dispatches = [{entry["name"]: entry["dispatches"] for entry in page["entries"]} for page in pages.values()]
+    expect(dispatches[0] == dispatches[1], f"dispatches are {dispatches}")
     for which, other in (("self_per_beam_and_token", 0), ("cross_per_source_token", 8)):  # the mask
         wide, narrow = (pages[mode]["caches"][which]["bytes"] - other for mode in ("fp32", "bf16"))
         expect(narrow > 0 and wide == 2 * narrow, f"{which}: {wide} and {narrow} bytes")
