@@ -37,10 +37,11 @@ Result<std::shared_ptr<const Tokenizer>> openTokenizer(const Model &model) {
 
 void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
   model.add(app);
-  app.add_option("--steps-ahead", ahead,
-                 "Most steps that a Vulkan device computes at once; answers do not depend on it")
-      ->check(CLI::Range(1, 256))
-      ->type_name("N");
+  if (!without.count("steps_ahead"))
+    app.add_option("--steps-ahead", ahead,
+                   "Most steps that a Vulkan device computes at once; answers do not depend on it")
+        ->check(CLI::Range(1, 256))
+        ->type_name("N");
   app.add_option("--batch", batch, "Most inputs computed together; answers do not depend on it")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()

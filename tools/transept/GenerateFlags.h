@@ -19,7 +19,7 @@ struct GenerateFlags {
   std::map<std::string, std::string> settings; // by their generation_config.json names, as given
   std::map<std::string, std::string> controls; // of texts, by their keys in requests; empty: not given
 
-  /// Adds the flags; those of settings in `without` are left out, and "batch_tokens".
+  /// Adds the flags; those of settings in `without` are left out, also "batch_tokens" and "steps_ahead".
   void add(CLI::App &app, const std::set<std::string> &without = {});
   void addShortlist(CLI::App &app);
 

@@ -70,7 +70,7 @@ void registerScore(CLI::App &app, Command &command) {
   CLI::App *sub = app.add_subcommand("score", "Log-probabilities of given outputs, as JSON lines");
   sub->footer(footer);
   // Only what makes the decoder prompt matters here.
-  std::set<std::string> without = {"batch_tokens"};
+  std::set<std::string> without = {"batch_tokens", "steps_ahead"};
   for (const search::SettingInfo &info : search::settingInfos())
     if (info.name != "decoder_start_token_id" && info.name != "decoder_input_ids" && info.name != "pad_token_id")
       without.insert(info.name);
