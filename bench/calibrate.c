@@ -2,7 +2,9 @@
 // where the processor has instructions for them, of products of bf16 and of 8-bit integers ("bf16_gflops",
 // "int8_gflops"). All are totals of all threads, best of several tries. Compile with -O3 -march=native
 // -ffp-contract=fast -pthread.
+#ifdef __AVX512F__
 #include <immintrin.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +80,10 @@ static Vector dotBf16(void) {
 #endif
 
 #ifdef __AVX512VNNI__
+typedef int Integers __attribute__((vector_size(64)));
 static Vector dotInt8(void) {
-  __m512i sums[kChains] = {}, one = _mm512_set1_epi8(1);
+  Integers sums[kChains] = {};
+  __m512i one = _mm512_set1_epi8(1);
   __asm__("" : "+v"(one));
 #pragma GCC unroll 24
   for (int i = 0; i < kChains; ++i)
@@ -87,7 +91,7 @@ static Vector dotInt8(void) {
   for (int round = 0; round < kRounds; ++round) {
 #pragma GCC unroll 24
     for (int i = 0; i < kChains; ++i)
-      sums[i] = _mm512_dpbusd_epi32(sums[i], one, one);
+      __asm__("vpdpbusd %1, %1, %0" : "+v"(sums[i]) : "v"(one)); // the compiler would spill what the intrinsic gives
   }
 #pragma GCC unroll 24
   for (int i = 1; i < kChains; ++i)
