@@ -152,6 +152,8 @@ def save_int8(folder, out):
     out.mkdir(exist_ok=True)
     for name in ("encoder_model.onnx", "decoder_model.onnx", "decoder_with_past_model.onnx"):
         quantize_dynamic(folder / name, out / name, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gather"])
+    for name in ("config.json", "generation_config.json"):
+        shutil.copy(folder / name, out)
 
 
 def save_g2p(model, out):

@@ -66,6 +66,56 @@ class CTranslate2:
         return sum(len(r.hypotheses[0]) for r in found)
 
 
+class Generate:
+    """generate() of transformers, what most users run: greedy or beams, with the keys and values of each step put behind those before."""
+
+    def __init__(self, args):
+        import torch
+        import transformers
+        torch.set_num_threads(args.threads)
+        transformers.logging.set_verbosity_error()
+        self.args, self.torch = args, torch
+        self.model = self.load(transformers)
+        if args.kind == "words":
+            tokenizer = transformers.AutoTokenizer.from_pretrained(args.model / "hf")
+            words = sorted(test_words(), key=len)
+            self.calls = [tokenizer(words[at:at + args.batch], return_tensors="pt", padding=True) for at in range(0, len(words), args.batch)]
+        else:
+            ids = torch.from_numpy(made_up(args)[0])
+            self.calls = [{"input_ids": ids, "attention_mask": torch.ones_like(ids)}]
+
+    def __call__(self):
+        args, tokens = self.args, 0
+        length = {"max_new_tokens": args.tokens} | ({} if args.kind == "words" else {"min_new_tokens": args.tokens})
+        with self.torch.inference_mode():
+            for call in self.calls:
+                found = self.model.generate(**call, **length, num_beams=args.beams, do_sample=False,
+                                            length_penalty=0.6 if args.beams > 1 else 1.0)
+                tokens += len(found) * (1 if args.kind == "words" else found.shape[1] - 1)
+        return tokens
+
+
+class PyTorch(Generate):
+    def load(self, transformers):
+        self.version = self.torch.__version__.split("+")[0]
+        dtype = {"fp32": self.torch.float32, "bf16": self.torch.bfloat16}[self.args.precision]
+        return transformers.AutoModelForSeq2SeqLM.from_pretrained(self.args.model / "hf", dtype=dtype).eval()
+
+
+class Optimum(Generate):
+    """ONNX Runtime below transformers."""
+
+    def load(self, transformers):
+        import importlib.metadata
+        import onnxruntime
+        from optimum.onnxruntime import ORTModelForSeq2SeqLM
+        self.version = importlib.metadata.version("optimum-onnx")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self.args.threads, 1
+        folder = self.args.model / ("onnx-int8" if self.args.precision == "int8" else "onnx")
+        return ORTModelForSeq2SeqLM.from_pretrained(folder, session_options=options, use_merged=False, use_io_binding=False)
+
+
 class GreedyLoop:
     """encoder, decoder, then decoder_with_past for each token, with what graph() makes of each file."""
 
@@ -152,7 +202,7 @@ class OpenVino(GreedyLoop):
         return tensor
 
 
-PEERS = {"ctranslate2": CTranslate2, "onnxruntime": OnnxRuntime, "openvino": OpenVino}
+PEERS = {"ctranslate2": CTranslate2, "onnxruntime": OnnxRuntime, "openvino": OpenVino, "pytorch": PyTorch, "optimum": Optimum}
 
 
 def main():

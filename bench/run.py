@@ -53,9 +53,11 @@ def peers_of(work, precision):
     names = ["ctranslate2"] if work.kind != "encoder" else []
     names += ["onnxruntime"] if work.beams == 1 and work.kind != "words" else []
     names += ["openvino"] if work.beams == 1 and work.kind != "words" and precision != "int8" else []
+    names += ["optimum"] if work.kind == "sentences" else []
+    names += ["pytorch"] if work.kind in ("sentences", "words") and precision != "int8" else []
     if work.kind == "encoder" and work.model == "encoder" and precision == "int8":
         return []  # not exported in 8 bits
-    narrow = {"fp32": (), "bf16": ("openvino",), "int8": names}[precision]
+    narrow = {"fp32": (), "bf16": ("openvino", "pytorch"), "int8": names}[precision]
     return [(name, precision if name in narrow else "fp32") for name in names]
 
 
