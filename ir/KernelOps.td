@@ -96,11 +96,10 @@ def Kernel_ContractOp : Kernel_KernelOp<"contract"> {
       even); the accumulated value is the exact sum of integer products times the row's scale, in f32, with the same bits on every
       level. k is at most 131,072. Without `quantised`, x stays f32, and sums are those of f32.
     ui8 with x of signed 8-bit integers: the accumulated value is the exact sum of x * (element - 128), i32. k is at most 65,536.
-    The scale of each of the matrix' columns is the epilogue's business. With the attribute `block` (i64, a multiple of 4; ui8 with x of f32
-      only), so many adjacent k of a column have one scale: the third input holds them, f32, packed like a matrix [blocks, columns] (layout
+    The scale of each of the matrix' columns is the epilogue's business. With `block` (a multiple of 4; 0: none; ui8 with x of f32 only), so many adjacent k of a column have one scale: the third input holds them, f32, packed like a matrix [blocks, columns] (layout
       panels). Weights are (element - 128) * scale then, rounded to f32, and the product is that of f32.
   }];
-  let arguments = !con(base, (ins Transept_DimAttr:$rows, I64Attr:$k, DenseI64ArrayAttr:$parts, UnitAttr:$quantised));
+  let arguments = !con(base, (ins Transept_DimAttr:$rows, I64Attr:$k, DenseI64ArrayAttr:$parts, UnitAttr:$quantised, DefaultValuedAttr<I64Attr, "0">:$block));
   let regions = (region VariadicRegion<SizedRegion<1>>:$epilogues);
   let assemblyFormat = "`rows` $rows `k` $k `parts` $parts `shapes` $shapes" # operandsFormat # "attr-dict-with-keyword $epilogues" # typesFormat;
 }

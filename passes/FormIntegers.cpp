@@ -90,7 +90,8 @@ Value transept::formIntegerContract(FormContext &f, Location loc, Value x, int64
   SmallVector<DimAttr> result = {rows, n};
   auto contract = f.builder.create<kernel::ContractOp>(
       loc, TypeRange{plainType(result, i32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(result)), rows,
-      f.builder.getI64IntegerAttr(matrix.k), f.builder.getDenseI64ArrayAttr({matrix.n}), UnitAttr(), 1);
+      f.builder.getI64IntegerAttr(matrix.k), f.builder.getDenseI64ArrayAttr({matrix.n}), UnitAttr(),
+      f.builder.getI64IntegerAttr(0), 1);
   Block *block = f.builder.createBlock(&contract.getEpilogues().front());
   block->addArguments({index, index, i32}, {loc, loc, loc});
   Value row = block->getArgument(0), at = block->getArgument(1), value = block->getArgument(2);

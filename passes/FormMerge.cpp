@@ -2,7 +2,6 @@
 //-----------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "ir/ScaleBlocks.h"
 #include "passes/FormFusion.h"
 #include "passes/PlanEntry.h"
 
@@ -37,8 +36,7 @@ kernel::ConstantOp matrixOf(kernel::ContractOp contract) {
 /// Whether both multiply in the same way: merged, they are one kernel with one packed matrix.
 bool haveSameProducts(kernel::ContractOp lhs, kernel::ContractOp rhs) {
   kernel::ConstantOp left = matrixOf(lhs), right = matrixOf(rhs);
-  return left && right && lhs.getQuantised() == rhs.getQuantised() &&
-         kernel::scaleBlockOf(lhs) == kernel::scaleBlockOf(rhs) &&
+  return left && right && lhs.getQuantised() == rhs.getQuantised() && lhs.getBlock() == rhs.getBlock() &&
          kernel::elementTypeOf(left.getType()) == kernel::elementTypeOf(right.getType());
 }
 
@@ -124,7 +122,7 @@ void merge(ArrayRef<kernel::ContractOp> members) {
   SmallVector<Location> locations;
   llvm::SetVector<Value> extra;
   // Scales along k are another packed matrix.
-  const int64_t block = kernel::scaleBlockOf(leader);
+  const bool block = leader.getBlock() != 0;
   Value scales = block ? joinedPanels(members, 2) : Value();
   if (block)
     extra.insert(scales);
@@ -144,12 +142,10 @@ void merge(ArrayRef<kernel::ContractOp> members) {
   for (Value input : inputs)
     shapes.push_back(shapeOf(input));
   llvm::append_range(shapes, outputShapes);
-  auto merged =
-      builder.create<kernel::ContractOp>(FusedLoc::get(builder.getContext(), locations), types, inputs, ValueRange{},
-                                         Value(), builder.getArrayAttr(shapes), leader.getRowsAttr(), leader.getKAttr(),
-                                         builder.getDenseI64ArrayAttr(parts), leader.getQuantisedAttr(), parts.size());
-  if (block)
-    merged->setAttr(kernel::scaleBlockAttrName, builder.getI64IntegerAttr(block));
+  auto merged = builder.create<kernel::ContractOp>(
+      FusedLoc::get(builder.getContext(), locations), types, inputs, ValueRange{}, Value(),
+      builder.getArrayAttr(shapes), leader.getRowsAttr(), leader.getKAttr(), builder.getDenseI64ArrayAttr(parts),
+      leader.getQuantisedAttr(), leader.getBlockAttr(), parts.size());
   unsigned part = 0;
   for (kernel::ContractOp member : members) {
     SmallVector<Value> own(member.getInputs().drop_front(2));

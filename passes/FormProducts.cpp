@@ -2,7 +2,6 @@
 //-------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-#include "ir/ScaleBlocks.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "passes/FormOps.h"
 #include "passes/Quantise.h"
@@ -117,15 +116,13 @@ Value transept::formContract(FormContext &f, Location loc, Value input, const We
   auto op = f.builder.create<kernel::ContractOp>(
       loc, TypeRange{plainType(result, f32)}, inputs, ValueRange{}, Value(), f.shapes(inputs, f.dims(result)), rows,
       f.builder.getI64IntegerAttr(matrix.k()), f.builder.getDenseI64ArrayAttr({matrix.n()}),
-      matrix.quantised ? f.builder.getUnitAttr() : UnitAttr(), 1);
+      matrix.quantised ? f.builder.getUnitAttr() : UnitAttr(), f.builder.getI64IntegerAttr(matrix.block), 1);
   Block *block = f.builder.createBlock(&op.getEpilogues().front());
   block->addArguments({f.builder.getIndexType(), f.builder.getIndexType(), f32}, {loc, loc, loc});
   Value value = block->getArgument(2);
   Body b(loc, f.builder);
-  if (matrix.block) {
-    op->setAttr(kernel::scaleBlockAttrName, f.builder.getI64IntegerAttr(matrix.block));
+  if (matrix.block)
     block->addArgument(inputs[2].getType(), loc); // the product takes them, no epilogue
-  }
   if (scales)
     value = b.mul(value, b.load(block->addArgument(scales.getType(), loc), {block->getArgument(1)}));
   if (bias)

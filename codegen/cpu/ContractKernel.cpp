@@ -12,7 +12,6 @@
 #include "codegen/cpu/Schedule.h"
 #include "codegen/cpu/Tile.h"
 #include "codegen/emit/Body.h"
-#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -71,7 +70,7 @@ private:
     NarrowProduct product;
     product.kind = kind;
     product.depth = depth;
-    product.block = scaleBlockOf(op);
+    product.block = op.getBlock();
     product.sums = e.scratch;
     product.xStride = e.index(kind == ProductKind::Int8Weights ? depth : narrowStride(depth));
     Type words = e.b.getI32Type();

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/emit/ProductKind.h"
-#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -29,8 +28,8 @@ FailureOr<ProductKind> emit::productKindOf(ContractOp op) {
     return ProductKind::Bf16;
   // 127 * 127 * 2^17 is below 2^31. Buffers know no signs.
   constexpr int64_t longest = 1 << 17;
-  if (int64_t block = scaleBlockOf(op)) {
-    if (op.getInputs().size() < 3 || op.getQuantised() || !element.isInteger(8) || block % group != 0 ||
+  if (int64_t block = op.getBlock()) {
+    if (op.getInputs().size() < 3 || op.getQuantised() || !element.isInteger(8) || block < 0 || block % group != 0 ||
         !elementTypeOf(op.getInputs()[2].getType()).isF32() ||
         cast<transept::DimsAttr>(op.getShapes()[2]).getDims().size() != 3)
       return op.emitOpError("has blocks of ") << block << " that no product takes";

@@ -7,7 +7,6 @@
 
 #include "codegen/vulkan/ContractSums.h"
 #include "codegen/vulkan/Kernels.h"
-#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -45,7 +44,7 @@ public:
       first = e.mul(e.div(item, e.index(panels)), e.index(contractRows));
       Value words = e.add(e.mul(panel, e.index(panelWords)), column);
       tile.weights = e.pointer(e.buffer(op.getInputs()[1]), words, e.b.getI32Type());
-      if (int64_t block = scaleBlockOf(op)) {
+      if (int64_t block = op.getBlock()) {
         Value panelScales = e.index((depth + block - 1) / block * panelColumns);
         tile.scales = e.pointer(e.buffer(op.getInputs()[2]), e.add(e.mul(panel, panelScales), column), e.f32());
       }

@@ -8,7 +8,6 @@
 #include "codegen/emit/Num.h"
 #include "codegen/vulkan/Int8Sums.h"
 #include "codegen/vulkan/Kernels.h"
-#include "ir/ScaleBlocks.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -128,5 +127,5 @@ std::unique_ptr<ContractSums> ContractSums::create(Shader &shader, ContractOp op
   const int64_t depth = op.getK();
   if (*kind == ProductKind::Int8 || *kind == ProductKind::Integers)
     return std::make_unique<Int8Sums>(shader, depth, /*rounds=*/*kind == ProductKind::Int8);
-  return std::make_unique<FloatSums>(shader, depth, *kind, scaleBlockOf(op));
+  return std::make_unique<FloatSums>(shader, depth, *kind, op.getBlock());
 }
