@@ -89,6 +89,20 @@ LogicalResult runStep(ModuleOp module, const Step &step) {
   return applyPass(module, std::move(pass));
 }
 
+/// Whether every bracket and quote is closed: MLIR looks for the end of those that are not for ever.
+bool isClosed(StringRef options) {
+  SmallVector<char> closers;
+  for (char c : options) {
+    if (!closers.empty() && c == closers.back())
+      closers.pop_back();
+    else if (!closers.empty() && (closers.back() == '"' || closers.back() == '\''))
+      continue;
+    else if (size_t opener = StringRef("{[(\"'").find(c); opener != StringRef::npos)
+      closers.push_back(StringRef("}])\"'")[opener]);
+  }
+  return closers.empty();
+}
+
 /// One chunk of the input: parse, run, print.
 LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> buffer, const OptOptions &options, raw_ostream &out) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
@@ -179,6 +193,8 @@ int runTool(int argc, char **argv) {
     rest.consume_back("}");
     if (!makePass(name, defaultTarget()))
       return complain("no pass is named '" + name + "'; there are " + passNames());
+    if (!isClosed(rest))
+      return complain("options of pass '" + name + "' have a bracket or quote that is not closed: " + quoted(rest));
     options.steps.push_back({nullptr, name.str(), rest.str()});
   }
 
