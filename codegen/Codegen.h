@@ -51,9 +51,8 @@ struct CpuLevel {
   /// As in Machine.
   bool fusedMultiplyAdd, roundInstruction, halfConversion;
   int64_t registers, tileRows, vectorBits;
+  /// One instruction sums several products of such numbers; the level is for programs that have them.
   bool dotBf16 = false, dotInt8 = false;
-  /// Only artifacts of this precision have it; empty: all.
-  llvm::StringLiteral precision = "";
   /// As in a target triple.
   llvm::StringLiteral architecture = "x86_64";
 
@@ -74,6 +73,10 @@ struct CpuLevel {
 ArrayRef<CpuLevel> cpuLevels();
 /// Null for an unknown name.
 const CpuLevel *findCpuLevel(StringRef name);
+
+/// Whether the program's kernels have instructions of their own at the level: one with dot products is of use only
+/// where some contraction multiplies such numbers, any other always.
+bool gainsFrom(ModuleOp module, const CpuLevel &level);
 
 /// Registers what lowerCpu and emitCpu create and translate; needed where they run inside a pass manager.
 void registerCpuDialects(DialectRegistry &registry);

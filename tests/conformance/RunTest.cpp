@@ -33,7 +33,7 @@ std::string bestLevel() {
   for (const kernel::CpuLevel &level : kernel::cpuLevels()) {
     SmallVector<StringRef> needed;
     level.features.split(needed, ',', -1, /*KeepEmpty=*/false);
-    if (level.precision.empty() &&
+    if (!level.dotBf16 && !level.dotInt8 &&
         llvm::all_of(needed, [&](StringRef feature) { return llvm::is_contained(usable, feature); }))
       return level.name.str();
   }

@@ -109,7 +109,7 @@ def accuracy(tool, root, tmp):
     expect_error(tool.compile(source, out, "--precision", "int8", "--keep-fp32", "*no-such-node*"), 2, "*no-such-node*")
     expect_error(tool.compile(source, out, "--precision", "int8", "--keep-fp32", "[z"), 2, "[z", "malformed")
     expect_error(tool.compile(source, out, "--keep-fp32", "*"), 2, "--keep-fp32")
-    expect_error(tool.compile(source, out, "--cpu-levels", "avx512vnni"), 2, "avx512vnni")
+    expect_error(tool.compile(source, out, "--cpu-levels", "avx512vnni,avx2"), 4, "avx512vnni", "no use")
     expect_error(tool.compile(source, out, "--precision", "int8", "--accuracy", os.path.join(tmp, "none")), 6, "none")
     expect(read(out) == before, "a failed compilation replaced the old artifact")
 

@@ -69,9 +69,10 @@ void defineFlags(CLI::App &app, Flags &flags) {
   app.add_option("--caches", options.target.caches, "Of cached keys and values: fp32 or bf16")->type_name("NAME");
   app.add_flag("--two-stage-vocabulary", options.target.twoStageVocabulary,
                "Greedy steps read the last matrix in 8 bits and compute few logits: same tokens, a larger file");
-  app.add_option("--cpu-levels", flags.levels,
-                 "Instruction sets to compile for: avx512,avx2,x86-64; in bf16 also avx512bf16, in int8 avx512vnni; "
-                 "default: all of these; for Arm: neon")
+  app.add_option(
+         "--cpu-levels", flags.levels,
+         "Instruction sets to compile for: avx512,avx2,x86-64, with products of bf16 also avx512bf16, with those of "
+         "8-bit integers avx512vnni; default: all of these; for Arm: neon")
       ->type_name("NAME,...");
   app.add_option("--accuracy", flags.accuracy,
                  "Compare with fp32 on the requests or texts of FILE, or on 'bundled' sentences")

@@ -7,6 +7,7 @@
 #include "tools/driver/Attachments.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/Dump.h"
+#include "tools/driver/TargetPasses.h"
 #include "tools/driver/TokenizerPart.h"
 #include <chrono>
 
@@ -168,6 +169,12 @@ std::optional<Failure> Compilation::run() {
   if (module)
     collectFacts(*module, report);
   report.target = module ? target : options.target;
+  if (ArrayAttr code = module ? (*module)->getAttrOfType<ArrayAttr>(codeAttrName) : nullptr) {
+    report.target->cpuLevels.clear();
+    for (DictionaryAttr entry : code.getAsRange<DictionaryAttr>())
+      if (cast<StringAttr>(entry.get("target")) == "cpu")
+        report.target->cpuLevels.push_back(cast<StringAttr>(entry.get("level")).str());
+  }
   report.failure = failure;
   return failure;
 }

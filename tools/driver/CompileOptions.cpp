@@ -59,12 +59,11 @@ static std::optional<Failure> checkTarget(TargetOptions &target) {
   if (target.twoStageVocabulary && (target.hasVulkan() || target.precision != precisionNames[0]))
     return usage(
         "--two-stage-vocabulary is for fp32 and the target cpu; other precisions have a narrow matrix already");
-  const std::vector<std::string> all = cpuLevelNames(target.precision);
+  const std::vector<std::string> all = cpuLevelNames();
   llvm::StringSet<> wanted;
   for (const std::string &name : target.cpuLevels) {
     if (!llvm::is_contained(all, name))
-      return usage("there is no CPU level " + quoted(name) + " for " + target.precision +
-                   "; there are: " + llvm::join(all, ", "));
+      return usage("there is no CPU level " + quoted(name) + "; there are: " + llvm::join(all, ", "));
     wanted.insert(name);
   }
   if (!target.hasCpu())

@@ -18,7 +18,8 @@ struct TargetOptions {
   std::string caches = "fp32";
   /// Globs over nodes and weights whose products stay as they are.
   std::vector<std::string> keepFp32;
-  /// Names of CPU levels, best first; empty: all, and none where the target is no CPU.
+  /// Names of CPU levels, best first; empty, or all of this kind of machine: those that are of use to the program, and
+  /// none where the target is no CPU.
   std::vector<std::string> cpuLevels;
   /// Whether greedy steps compute few logits, for a narrow copy of the matrix behind them.
   bool twoStageVocabulary = false;

@@ -209,11 +209,10 @@ std::optional<Failure> mlir::transept::runPass(ModuleOp module, std::unique_ptr<
   return std::nullopt;
 }
 
-std::vector<std::string> mlir::transept::cpuLevelNames(StringRef precision, StringRef architecture) {
+std::vector<std::string> mlir::transept::cpuLevelNames(StringRef architecture) {
   std::vector<std::string> names;
   for (const kernel::CpuLevel &level : kernel::cpuLevels())
-    if ((level.precision.empty() || level.precision == precision) &&
-        (architecture.empty() || level.architecture == architecture))
+    if (architecture.empty() || level.architecture == architecture)
       names.push_back(level.name.str());
   return names;
 }
@@ -221,7 +220,7 @@ std::vector<std::string> mlir::transept::cpuLevelNames(StringRef precision, Stri
 TargetOptions mlir::transept::defaultTarget(StringRef precision) {
   TargetOptions options;
   options.precision = precision.str();
-  options.cpuLevels = cpuLevelNames(precision, llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArchName());
+  options.cpuLevels = cpuLevelNames(llvm::Triple(llvm::sys::getDefaultTargetTriple()).getArchName());
   return options;
 }
 

@@ -53,8 +53,8 @@ LogicalResult applyPass(ModuleOp module, std::unique_ptr<Pass> pass, bool checke
 std::optional<Failure> runPass(ModuleOp module, std::unique_ptr<Pass> pass, ExitCode code,
                                std::vector<std::string> *warnings);
 
-/// The CPU levels that artifacts of a precision may have: of one architecture, named as in a target triple, or of all.
-std::vector<std::string> cpuLevelNames(StringRef precision, StringRef architecture = "");
+/// CPU levels of one architecture, named as in a target triple, or of all.
+std::vector<std::string> cpuLevelNames(StringRef architecture = "");
 
 /// A precision with all its CPU levels for the kind of machine that the compiler runs on.
 TargetOptions defaultTarget(StringRef precision = "fp32");

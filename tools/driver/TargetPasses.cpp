@@ -4,6 +4,7 @@
 #include "tools/driver/TargetPasses.h"
 #include "codegen/Codegen.h"
 #include "ir/Transept.h"
+#include "tools/driver/Phases.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -50,9 +51,17 @@ public:
   }
 
   void runOnOperation() override {
+    ModuleOp program = getOperation();
     SmallVector<OwningOpRef<ModuleOp>> modules;
     for (const std::string &name : options.cpuLevels) {
       const kernel::CpuLevel *cpu = level(name);
+      if (cpu && !kernel::gainsFrom(program, *cpu)) {
+        if (options.cpuLevels == defaultTarget().cpuLevels)
+          continue;
+        emitError(FusedLoc::get({program.getLoc()}, StringAttr::get(&getContext(), "unsupported"), &getContext()))
+            << "CPU level '" << name << "' is of no use to this program: no product has numbers for its instructions";
+        return signalPassFailure();
+      }
       OwningOpRef<ModuleOp> lowered = cpu ? kernel::lowerCpu(getOperation(), *cpu) : nullptr;
       if (!lowered)
         return signalPassFailure();

@@ -99,7 +99,7 @@ std::vector<std::string> codegen_test::runnableLevels(llvm::StringRef precision)
   std::vector<std::string> names;
   const std::vector<std::string> usable = transept::cpuFeatures();
   for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels())
-    if ((level.precision.empty() || level.precision == precision) &&
+    if (level.dotBf16 <= (precision == "bf16") && level.dotInt8 <= (precision == "int8") &&
         llvm::all_of(transept::levelFeatures(level.name),
                      [&](const auto &feature) { return llvm::is_contained(usable, feature); }))
       names.push_back(level.name.str());
