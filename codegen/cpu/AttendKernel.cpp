@@ -1,9 +1,9 @@
 //===- AttendKernel.cpp - kernel.attend ---------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is a batch entry, a head and up to 32 query rows. For each absolute block of 64 keys: the keys are
-// transposed, scores are a small matrix product, softmax goes row by row, and a second product adds the weighted
-// values.
+// An item is a batch entry, a head and up to 48 query rows; up to four that follow each other in a call and have the
+// same keys are computed together. For each absolute block of 64 keys the keys are transposed; then, item by item,
+// scores are a small matrix product, softmax makes them weights, and a second product adds the weighted values.
 
 #include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/LaneMatrix.h"
@@ -46,7 +46,7 @@ public:
     valueSize = e.dim(value[3]);
     paddedKeySize = roundUp(keySize);
     paddedValueSize = roundUp(valueSize);
-    blocks = e.dim(chunksOf(query[1], attendRows));
+    blocks = e.maximum(e.dim(chunksOf(query[1], attendRows)), e.index(1));
     Value place = e.index(0);
     auto part = [&](Value count) {
       Value pointer = e.pointer(e.scratch, place, f32);
@@ -54,18 +54,24 @@ public:
       return pointer;
     };
     keysTransposed = part(e.mul(paddedKeySize, e.index(attendKeys)));
-    sums = part(e.mul(paddedValueSize, e.index(attendRows)));
-    scores = part(e.index(attendRows * attendKeys));
-    maxima = part(e.index(attendRows));
-    totals = part(e.index(attendRows));
+    sums = part(e.mul(paddedValueSize, e.index(attendRowsHeld)));
+    softmax.scores = part(e.index(attendRows * attendKeys));
+    maxima = part(e.index(attendRowsHeld + lanes));
+    totals = part(e.index(attendRowsHeld + lanes));
+    softmax.parts = part(e.index(lanes * lanes));
+    softmax.shifts = part(e.index(lanes));
+    softmax.factors = part(e.index(lanes));
     visible = part(e.index(attendKeys));
+    present = part(e.index(attendKeys));
   }
 
   LogicalResult emit() {
     for (Value operand : op.getInputs().take_front(3))
       if (!elementTypeOf(operand.getType()).isF32())
         return op.emitOpError("attends over ") << elementTypeOf(operand.getType()) << ", not f32";
-    e.forItems([&](Value item) { emitItem(item); });
+    e.whileLoop(
+        {e.begin}, [&](ValueRange item) { return e.less(item[0], e.end); },
+        [&](ValueRange item) { return Emitter::Carried{emitItems(item[0])}; });
     return success();
   }
 
@@ -77,13 +83,15 @@ private:
   Value at(Value base, Value position) { return e.pointer(base, position, f32); }
   bool mayHide() { return op.getCausalOffset() || keyMask || bias || mask; }
 
-  void emitItem(Value item) {
+  /// Computes items from `item` on; the first that is left.
+  Value emitItems(Value item) {
     Value block = e.rem(item, blocks), batchHead = e.div(item, blocks);
     batch = e.div(batchHead, heads);
     head = e.rem(batchHead, heads);
     keyHead = e.div(head, e.maximum(e.div(heads, keyHeads), e.index(1)));
+    Value next = e.minimum(e.minimum(e.end, e.add(e.sub(item, block), blocks)), e.add(item, e.index(attendTogether)));
     first = e.mul(block, e.index(attendRows));
-    rows = e.minimum(e.sub(queries, first), e.index(attendRows));
+    rows = e.minimum(e.sub(queries, first), e.mul(e.sub(next, item), e.index(attendRows)));
     Value zeros = e.number(vf32, 0);
     e.forLoop(e.index(0), e.mul(rows, paddedValueSize), lanes, [&](Value i) { e.store(zeros, at(sums, i)); });
     e.forLoop(e.index(0), rows, 1, [&](Value r) {
@@ -99,11 +107,12 @@ private:
     e.forLoop(e.index(0), end, attendKeys, [&](Value from) {
       Value count = e.minimum(e.sub(end, from), e.index(attendKeys));
       if (!keyMask)
-        return emitBlock(from, count);
-      Value some = readKeyMask(from, count);
-      e.ifThen(some, [&] { emitBlock(from, count); });
+        return emitBlock(from, count, Value());
+      auto [some, all] = readKeyMask(from, count);
+      e.ifThen(some, [&, all = all] { emitBlock(from, count, all); });
     });
     e.forLoop(e.index(0), rows, 1, [&](Value r) { finishRow(r); });
+    return next;
   }
 
   //===- A block of keys ---===//
@@ -113,21 +122,27 @@ private:
     return e.mul(e.add(e.mul(e.add(e.mul(batch, keys), j), keyHeads), keyHead), size);
   }
 
-  /// Writes which keys of the block the mask shows; true if one is.
-  Value readKeyMask(Value from, Value count) {
-    Type element = elementOf(*keyMask), i1 = e.b.getI1Type();
+  /// Writes which keys of the block the mask shows; whether one is, and whether all are.
+  std::pair<Value, Value> readKeyMask(Value from, Value count) {
+    Type element = elementOf(*keyMask), i1 = e.b.getI1Type(), bits = e.b.getIntegerType(lanes);
     Value row = e.pointer(input(*keyMask), e.add(e.mul(batch, keys), from), element);
-    Value none = e.integer(e.vectorOf(i1), 0);
-    Value some = e.forLoop(e.index(0), count, lanes, ValueRange{none}, [&](Value position, ValueRange sofar) {
-      Value shown = e.load(e.pointer(row, position, element), e.vectorOf(element));
-      if (!element.isInteger(1))
-        shown = e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
-      shown = e.b.create<arith::AndIOp>(e.loc, shown, e.lanesBelow(e.sub(count, position)));
-      e.store(shown, e.pointer(visible, position, i1));
-      return Emitter::Carried{e.b.create<arith::OrIOp>(e.loc, sofar[0], shown)};
-    })[0];
-    Type bits = e.b.getIntegerType(lanes);
-    return e.compare(arith::CmpIPredicate::ne, e.b.create<LLVM::BitcastOp>(e.loc, bits, some), e.integer(bits, 0));
+    Value none = e.integer(e.vectorOf(i1), 0), every = e.integer(e.vectorOf(i1), 1);
+    Emitter::Carried found =
+        e.forLoop(e.index(0), count, lanes, ValueRange{none, every}, [&](Value position, ValueRange sofar) {
+          Value shown = e.load(e.pointer(row, position, element), e.vectorOf(element));
+          if (!element.isInteger(1))
+            shown = e.compare(arith::CmpIPredicate::ne, shown, e.integer(shown.getType(), 0));
+          shown = e.b.create<arith::AndIOp>(e.loc, shown, e.lanesBelow(e.sub(count, position)));
+          e.store(shown, e.pointer(visible, position, i1));
+          return Emitter::Carried{e.b.create<arith::OrIOp>(e.loc, sofar[0], shown),
+                                  e.b.create<arith::AndIOp>(e.loc, sofar[1], shown)};
+        });
+    auto isNot = [&](Value lanesOfBits, int64_t value) {
+      return e.compare(arith::CmpIPredicate::ne, e.b.create<LLVM::BitcastOp>(e.loc, bits, lanesOfBits),
+                       e.integer(bits, value));
+    };
+    Value some = isNot(found[0], 0), hidden = isNot(found[1], -1);
+    return {some, e.select(hidden, e.integer(i1, 0), e.integer(i1, 1))};
   }
 
   /// keysTransposed[d][j] for whole groups of keys; behind the last key the last one is repeated.
@@ -150,50 +165,101 @@ private:
     });
   }
 
-  void emitBlock(Value from, Value count) {
+  /// `allShown`: whether the key mask shows every key of a whole block; null without a mask.
+  void emitBlock(Value from, Value count, Value allShown) {
     transposeKeys(from, count);
+    // Rows whose diagonal lies before the block see none of it.
+    Value begin = e.index(0);
+    if (op.getCausalOffset())
+      begin = e.maximum(e.sub(from, e.add(first, e.dim(*op.getCausalOffset()))), begin);
+    Value finite, plain = isPlain(from, count, allShown);
+    if (mayHide())
+      finite = allFinite(at(input(2), keyPosition(from, valueSize)), e.mul(keyHeads, valueSize), count);
+    e.forLoop(begin, rows, attendRows, [&](Value band) {
+      Value height = e.minimum(e.sub(rows, band), e.index(attendRows));
+      multiplyKeys(band, height, from, count);
+      auto weigh = [&](bool whole) { weighRows(band, height, from, count, whole); };
+      if (plain)
+        e.ifElse(plain, [&] { weigh(true); }, [&] { weigh(false); });
+      else
+        weigh(false);
+      addValues(band, height, from, count, finite);
+    });
+  }
+
+  /// Whether all rows see all keys of a whole block; null where that is not worth a version of the code.
+  Value isPlain(Value from, Value count, Value allShown) {
+    if (bias || mask || op.getOutputs().size() > 1)
+      return Value();
+    Value plain = e.compare(arith::CmpIPredicate::eq, count, e.index(attendKeys));
+    auto also = [&](Value condition) { plain = e.b.create<arith::AndIOp>(e.loc, plain, condition); };
+    if (allShown)
+      also(allShown);
+    if (op.getCausalOffset())
+      also(e.less(e.add(from, e.index(attendKeys - 1)), e.add(e.add(first, e.dim(*op.getCausalOffset())), e.index(1))));
+    return plain;
+  }
+
+  /// Has keys and values of the following block brought near, as many of them as `height` rows are of all: rows of
+  /// heads lie too far apart for the processor to see where they go. Not into the first level, where they would share
+  /// few sets.
+  void prefetchNext(Value row, int64_t height, Value from) {
+    auto share = [&](Value r) { return e.div(e.mul(r, e.index(attendKeys)), rows); };
+    Value next = e.add(from, e.index(attendKeys)),
+          last = e.minimum(e.sub(keys, next), share(e.add(row, e.index(height))));
+    e.forLoop(share(row), last, 1, [&](Value j) {
+      constexpr int64_t line = 16; // floats
+      for (auto [operand, size] : {std::pair{1u, keySize}, {2u, valueSize}})
+        e.forLoop(e.index(0), size, line, [&, operand = operand, size = size](Value d) {
+          Value place = at(input(operand), e.add(keyPosition(e.add(next, j), size), d));
+          e.b.create<LLVM::Prefetch>(e.loc, place, /*rw=*/0, /*hint=*/2, /*cache=*/1);
+        });
+    });
+  }
+
+  void multiplyKeys(Value band, Value height, Value from, Value count) {
     Value queryStride = e.mul(heads, keySize);
-    Value query = e.mul(e.add(e.mul(e.add(e.mul(batch, queries), first), heads), head), keySize);
+    Value query = e.mul(e.add(e.mul(e.add(e.mul(batch, queries), e.add(first, band)), heads), head), keySize);
     Product scoring;
     scoring.xStride = queryStride;
     scoring.w = keysTransposed;
     scoring.wStride = scoring.sumsStride = e.index(attendKeys);
     scoring.depth = keySize;
     Value columns = roundUp(count);
-    forRowTiles(e, rows, e.machine.tileRows, [&](Value row, int64_t height) {
+    forRowTiles(e, height, e.machine.tileRows, [&](Value row, int64_t tileHeight) {
+      prefetchNext(e.add(band, row), tileHeight, from);
       scoring.x = at(input(0), e.add(query, e.mul(row, queryStride)));
-      scoring.sums = at(scores, e.mul(row, e.index(attendKeys)));
+      scoring.sums = at(softmax.scores, e.mul(row, e.index(attendKeys)));
       // A short block is rare, a whole one takes the widest tiles.
-      emitProductRows(e, scoring, height, columns);
+      emitProductRows(e, scoring, tileHeight, columns);
     });
-    e.forLoop(e.index(0), rows, 1, [&](Value r) { softmaxRow(r, from, count); });
-    addValues(from, count);
   }
 
-  void softmaxRow(Value r, Value from, Value count) {
-    Value i = e.add(first, r), rowScores = at(scores, e.mul(r, e.index(attendKeys)));
-    Value maximum = e.load(at(maxima, r), f32), total = e.load(at(totals, r), f32);
-    auto scoreOf = [&](Value raw, Value position) {
-      Value score = scoreOfKeys(raw, i, e.add(from, position), position);
+  /// Scores of a band become weights. `whole`: every row sees all keys of the block, which are attendKeys.
+  void weighRows(Value band, Value height, Value from, Value count, bool whole) {
+    softmax.maxima = at(maxima, band);
+    softmax.totals = at(totals, band);
+    softmax.rows = height;
+    softmax.count = count;
+    softmax.whole = whole;
+    auto scoreOf = [&](Value raw, Value row, Value position) {
+      Value r = e.add(band, row), score = scoreOfKeys(raw, e.add(first, r), e.add(from, position), position, whole);
       if (op.getOutputs().size() > 1) {
         Value target = at(probabilities(r), e.add(from, position));
         e.maskedStore(score, target, e.lanesBelow(e.sub(count, position)));
       }
       return score;
     };
-    SoftmaxState state = emitSoftmaxBlock(e, rowScores, count, scoreOf, maximum, total);
-    e.store(state.maximum, at(maxima, r));
-    e.store(state.total, at(totals, r));
-    Value changed = e.compare(arith::CmpFPredicate::UNE, state.factor, e.number(f32, 1));
-    e.ifThen(changed, [&] {
-      Value factors = e.broadcast(state.factor), rowSums = at(sums, e.mul(r, paddedValueSize));
+    auto rescale = [&](Value row, Value factor) {
+      Value factors = e.broadcast(factor), rowSums = at(sums, e.mul(e.add(band, row), paddedValueSize));
       e.forLoop(e.index(0), valueSize, lanes,
                 [&](Value d) { e.store(e.mul(e.load(at(rowSums, d), vf32), factors), at(rowSums, d)); });
-    });
+    };
+    emitSoftmaxRows(e, softmax, scoreOf, rescale);
   }
 
-  /// Scale, cap, bias and visibility of the keys j … j + 15 for query i.
-  Value scoreOfKeys(Value raw, Value i, Value j, Value position) {
+  /// Scale, cap, bias and visibility of the keys j … j + 15 for query i; `seen`: they are visible.
+  Value scoreOfKeys(Value raw, Value i, Value j, Value position, bool seen) {
     Value shown, score = e.mul(raw, e.number(vf32, op.getScale().convertToFloat()));
     auto also = [&](Value condition) {
       shown = shown ? e.b.create<arith::AndIOp>(e.loc, shown, condition).getResult() : condition;
@@ -215,6 +281,8 @@ private:
       Value column = e.sub(e.sub(j, i), e.dim(*op.getRelativeOrigin()));
       score = e.add(score, emitRelative(e, input(*relative), table, row, column));
     }
+    if (seen)
+      return score;
     if (op.getCausalOffset()) {
       Value last = e.add(i, e.dim(*op.getCausalOffset()));
       also(e.lanesBelow(e.minimum(e.add(e.sub(last, j), e.index(1)), e.index(lanes))));
@@ -246,7 +314,8 @@ private:
     return e.load(pointer, e.vectorOf(e.carriedType(element)));
   }
 
-  void addValues(Value from, Value count) {
+  /// `finite`: whether the values of the block are; null where no key is hidden.
+  void addValues(Value band, Value height, Value from, Value count, Value finite) {
     Product weighing;
     weighing.xStride = e.index(attendKeys);
     weighing.w = at(input(2), keyPosition(from, valueSize));
@@ -254,26 +323,27 @@ private:
     weighing.depth = count;
     weighing.sumsStride = paddedValueSize;
     weighing.accumulate = true;
+    auto setRow = [&](Value row) {
+      weighing.x = at(softmax.scores, e.mul(row, e.index(attendKeys)));
+      weighing.sums = at(sums, e.mul(e.add(band, row), paddedValueSize));
+    };
     auto addTiles = [&] {
-      forRowTiles(e, rows, e.machine.tileRows, [&](Value row, int64_t height) {
-        weighing.x = at(scores, e.mul(row, e.index(attendKeys)));
-        weighing.sums = at(sums, e.mul(row, paddedValueSize));
-        emitProductRows(e, weighing, height, paddedValueSize);
+      forRowTiles(e, height, e.machine.tileRows, [&](Value row, int64_t tileHeight) {
+        setRow(row);
+        emitProductRows(e, weighing, tileHeight, paddedValueSize);
       });
     };
-    if (!mayHide())
+    if (!finite)
       return addTiles();
     // 0 times infinity is not 0: where values are not finite, hidden keys have to be left out row by row.
-    Value finite = allFinite(weighing.w, weighing.wStride, count);
     e.ifElse(finite, addTiles, [&] {
-      e.forLoop(e.index(0), rows, 1, [&](Value r) {
-        weighing.x = at(scores, e.mul(r, e.index(attendKeys)));
-        weighing.sums = at(sums, e.mul(r, paddedValueSize));
-        weighing.present = visible;
+      e.forLoop(e.index(0), height, 1, [&](Value row) {
+        setRow(row);
+        weighing.present = present;
         e.forLoop(e.index(0), count, lanes, [&](Value position) {
           Value weights = e.load(at(weighing.x, position), vf32);
           e.store(e.compare(arith::CmpFPredicate::UNE, weights, e.number(vf32, 0)),
-                  e.pointer(visible, position, e.b.getI1Type()));
+                  e.pointer(present, position, e.b.getI1Type()));
         });
         emitProductRows(e, weighing, 1, paddedValueSize);
       });
@@ -283,13 +353,29 @@ private:
   /// No infinity and no NaN among `count` rows of values.
   Value allFinite(Value values, Value stride, Value count) {
     Value zeros = e.number(vf32, 0);
-    Value probe = e.forLoop(e.index(0), count, 1, ValueRange{zeros}, [&](Value j, ValueRange outer) {
-      Value row = at(values, e.mul(j, stride));
-      return e.forLoop(e.index(0), valueSize, lanes, outer, [&](Value d, ValueRange sofar) {
-        Value group = e.select(e.lanesBelow(e.sub(valueSize, d)), e.load(at(row, d), vf32), zeros);
-        return Emitter::Carried{e.fma(group, zeros, sofar[0])};
+    // Zeros plus products with zero; four groups of a row side by side, as additions wait for each other.
+    auto probeGroups = [&](Value d, int64_t groups, ValueRange start) {
+      return e.forLoop(e.index(0), count, 1, start, [&](Value j, ValueRange sofar) {
+        Value row = at(values, e.add(e.mul(j, stride), d));
+        Emitter::Carried next(sofar);
+        for (int64_t g = 0; g < groups; ++g) {
+          Value group = e.load(e.pointer(row, g * lanes, f32), vf32);
+          if (groups == 1)
+            group = e.select(e.lanesBelow(e.sub(valueSize, d)), group, zeros);
+          next[g] = e.fma(group, zeros, sofar[g]);
+        }
+        return next;
       });
-    })[0];
+    };
+    const int64_t together = 4;
+    Value width = e.index(together * lanes), whole = e.mul(e.div(valueSize, width), width);
+    Emitter::Carried probes(together, zeros);
+    probes = e.forLoop(e.index(0), whole, together * lanes, probes,
+                       [&](Value d, ValueRange sofar) { return probeGroups(d, together, sofar); });
+    for (unsigned i = 1; i < probes.size(); ++i)
+      probes[0] = e.add(probes[0], probes[i]);
+    Value probe = e.forLoop(whole, valueSize, lanes, probes[0],
+                            [&](Value d, ValueRange sofar) { return probeGroups(d, 1, sofar); })[0];
     Type bits = e.b.getIntegerType(lanes);
     Value broken = e.compare(arith::CmpFPredicate::UNO, probe, probe);
     return e.compare(arith::CmpIPredicate::eq, e.b.create<LLVM::BitcastOp>(e.loc, bits, broken), e.integer(bits, 0));
@@ -363,7 +449,7 @@ private:
     };
     if (!mayHide())
       return visibleRow();
-    Value empty = e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(f32, -infinity));
+    Value empty = e.compare(arith::CmpFPredicate::OEQ, total, e.number(f32, 0));
     e.ifElse(empty, emptyRow, visibleRow);
   }
 
@@ -374,8 +460,9 @@ private:
   std::optional<unsigned> keyMask, bias, mask, relative; // operand numbers
   // Sizes.
   Value queries, heads, keyHeads, keys, keySize, valueSize, paddedKeySize, paddedValueSize, blocks;
-  // Parts of the scratch memory. `visible` has one byte per key of the block.
-  Value keysTransposed, sums, scores, maxima, totals, visible;
+  // Parts of the scratch memory. `visible` and `present` have one byte per key of the block.
+  Value keysTransposed, sums, maxima, totals, visible, present;
+  SoftmaxRows softmax;
   // The item.
   Value batch, head, keyHead, first, rows;
 };

@@ -27,9 +27,9 @@ void cpu::emitTranspose(Emitter &e, MutableArrayRef<Value> rows) {
   }
 }
 
-// A vector holds segments, one per summed vector, whose lanes are still to be added. Each step halves the segments and
-// puts those of two vectors into one.
-Value cpu::emitLaneSums(Emitter &e, ArrayRef<Value> vectors) {
+// A vector holds segments, one per given vector, whose lanes are still to be combined. Each step halves the segments
+// and puts those of two vectors into one.
+Value cpu::emitLaneTree(Emitter &e, ArrayRef<Value> vectors, llvm::function_ref<Value(Value, Value)> combine) {
   SmallVector<Value> left(vectors);
   for (int64_t length = lanes; length > 1; length /= 2) {
     SmallVector<int64_t> low, high;
@@ -41,9 +41,13 @@ Value cpu::emitLaneSums(Emitter &e, ArrayRef<Value> vectors) {
     SmallVector<Value> next;
     for (unsigned i = 0; i < left.size(); i += 2) {
       Value x = left[i], y = left.size() > 1 ? left[i + 1] : x;
-      next.push_back(e.add(e.shuffle(x, y, low), e.shuffle(x, y, high)));
+      next.push_back(combine(e.shuffle(x, y, low), e.shuffle(x, y, high)));
     }
     left = next;
   }
   return left[0];
+}
+
+Value cpu::emitLaneSums(Emitter &e, ArrayRef<Value> vectors) {
+  return emitLaneTree(e, vectors, [&](Value x, Value y) { return e.add(x, y); });
 }

@@ -11,8 +11,10 @@ namespace mlir::kernel::cpu {
 /// Rows become columns; 16 vectors.
 void emitTranspose(emit::Emitter &emitter, MutableArrayRef<Value> rows);
 
-/// Lane i of the result is the sum of all lanes of vectors[i], by the tree of Emitter::reduceLanes. 2, 4, 8 or 16
+/// Lane i of the result is what all lanes of vectors[i] combine to, by the tree of Emitter::reduceLanes. 2, 4, 8 or 16
 /// vectors; lanes without a vector hold anything.
+Value emitLaneTree(emit::Emitter &emitter, ArrayRef<Value> vectors, llvm::function_ref<Value(Value, Value)> combine);
+/// Their sums.
 Value emitLaneSums(emit::Emitter &emitter, ArrayRef<Value> vectors);
 
 } // namespace mlir::kernel::cpu

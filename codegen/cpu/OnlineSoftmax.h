@@ -12,8 +12,8 @@
 namespace mlir::kernel::cpu {
 
 struct SoftmaxState {
-  Value maximum; // of the scores so far; -inf at the start
-  Value total;   // of exp(score - maximum); 0 at the start
+  Value maximum; // of the scores so far; -inf at the start. One that is not a number may be left out
+  Value total;   // of exp(score - maximum); 0 at the start and as long as nothing was visible; NaN where a score is
   Value factor;  // by which what was summed with earlier weights has to be multiplied
 };
 
@@ -24,6 +24,22 @@ using ScoreOf = llvm::function_ref<Value(Value raw, Value position)>;
 /// 16 are read and written; scores behind the last key become -inf.
 SoftmaxState emitSoftmaxBlock(emit::Emitter &emitter, Value scores, Value count, ScoreOf scoreOf, Value maximum,
                               Value total);
+
+/// Several rows and a block of keys.
+struct SoftmaxRows {
+  Value scores;          // [rows, attendKeys] raw scores, then weights
+  Value maxima, totals;  // as in SoftmaxState, per row; 16 are read and written at a time
+  Value shifts, factors; // 16 floats of scratch each
+  Value parts;           // 16 * 16 floats of scratch
+  Value rows, count;     // count: keys of the block
+  bool whole = false;    // count is attendKeys
+};
+
+/// What emitSoftmaxBlock does, for many rows: what there is to do per row and block is done for 16 rows at once.
+/// `scoreOf` and `rescale`, which gets the factors other than 1, are told the row.
+void emitSoftmaxRows(emit::Emitter &emitter, const SoftmaxRows &softmax,
+                     llvm::function_ref<Value(Value raw, Value row, Value position)> scoreOf,
+                     llvm::function_ref<void(Value row, Value factor)> rescale);
 
 /// Sixteen adjacent elements of row `row` of a table [rows, columns] that begin at `column`, which may lie outside; the
 /// first sixteen elements of a row are equal, and so are the last.

@@ -63,7 +63,7 @@ public:
     };
     if (!row.visible)
       return divide();
-    Value empty = e.compare(arith::CmpFPredicate::OEQ, maximum, e.number(e.f32(), -infinity));
+    Value empty = e.compare(arith::CmpFPredicate::OEQ, state[1], e.number(e.f32(), 0));
     e.ifElse(empty, [&] { emptyRow(groups); }, divide);
   }
 

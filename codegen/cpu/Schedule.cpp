@@ -66,10 +66,13 @@ Work workOf(AttendOp op) {
   ArrayRef<DimAttr> query = shapeOf(kernel, 0).getDims(), value = shapeOf(kernel, 2).getDims();
   MLIRContext *context = op.getContext();
   DimAttr keySize = roundUp(query[3], lanes), valueSize = roundUp(value[3], lanes);
-  // Keys transposed, scores, sums of values, maxima and sums and factors per row, visibility of the block's keys.
-  DimAttr floats =
-      dimAdd(dimMul(keySize, dimConstant(context, attendKeys)), dimMul(valueSize, dimConstant(context, attendRows)));
-  floats = dimAdd(floats, dimConstant(context, attendRows * attendKeys + 2 * attendRows + attendKeys));
+  // Keys transposed, sums of values, scores; maxima and sums per row, in whole groups; what softmax has of sixteen
+  // rows; two parts of a byte per key of a block.
+  DimAttr floats = dimAdd(dimMul(keySize, dimConstant(context, attendKeys)),
+                          dimMul(valueSize, dimConstant(context, attendRowsHeld)));
+  constexpr int64_t others =
+      attendRows * attendKeys + 2 * (attendRowsHeld + lanes) + lanes * lanes + 2 * lanes + 2 * attendKeys;
+  floats = dimAdd(floats, dimConstant(context, others));
   DimAttr items = dimMul(dimMul(query[0], query[2]), chunksOf(query[1], attendRows));
   return {items, dimMul(floats, dimConstant(context, 4))};
 }

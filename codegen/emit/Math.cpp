@@ -53,6 +53,17 @@ Num emit::expOfReduced(Reduced x) {
   return y * powerOfTwo(half, p) * powerOfTwo(x.n - half, p);
 }
 
+Num emit::expOfNegative(Num x) {
+  const Precision &p = singlePrecision;
+  constexpr double lowest = -87.3, ln2 = 0.69314718055994530942; // lowest: above 2^-126
+  Num shifted = fma(x, x.like(1.4426950408889634074), x.like(p.rounder)), n = shifted - p.rounder;
+  // One product of n, unless it is rounded.
+  Num r =
+      x.e.machine.fusedMultiplyAdd ? fma(n, x.like(-ln2), x) : fma(n, x.like(-p.ln2Low), fma(n, x.like(-p.ln2High), x));
+  Num y = fma(polynomial(r, exp32), r * r, r) + 1.0;
+  return select(x < lowest, 0.0, y * powerOfTwo(shifted.bits() - x.like(p.rounder).bits(), p));
+}
+
 Value emit::emitExp(Emitter &e, Value value) {
   Num x{e, value};
   const Precision &p = precisionOf(x);

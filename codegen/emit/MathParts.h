@@ -25,6 +25,9 @@ struct Reduced {
 Reduced reduceByLn2(Num x);
 /// exp(r) * 2^n, rounded once where it is below the normal range, for |r| <= ln 2 / 2 and an integer |n| <= 2 * bias.
 Num expOfReduced(Reduced x);
+/// exp(x) for x <= 0 in f32, where it is below the normal range 0. Half of what exp costs; its error stays below 2
+/// units in the last place down to 2^-20 and grows to 4 at the end of the range.
+Num expOfNegative(Num x);
 
 struct Scaled {
   Num f, n; // x = (1 + f) * 2^n, 1 + f between the square roots of 1/2 and 2; n as a float

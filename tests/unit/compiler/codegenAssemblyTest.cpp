@@ -42,18 +42,21 @@ struct Loop {
   int stackAccesses() const { return count("(%rsp") + (hasFramePointer ? count("(%rbp") : 0); }
 };
 
-/// The innermost loops of one block.
-std::vector<Loop> tightLoops(const std::string &assembly) {
+/// The innermost loops of one block; with `all`, every block.
+std::vector<Loop> tightLoops(const std::string &assembly, bool all = false) {
   std::vector<Loop> loops;
   std::istringstream lines(assembly);
   std::string line, label;
   Loop current;
   bool hasFramePointer = false;
   while (std::getline(lines, line)) {
-    if (!line.empty() && line[0] != '\t' && line[0] != '.')
+    if (!line.empty() && line[0] != '\t' && line[0] != '.' && line[0] != '#')
       hasFramePointer = false; // another function begins
     hasFramePointer |= line.find("movq\t%rsp, %rbp") != std::string::npos;
-    if (line.rfind(".LBB", 0) == 0) {
+    if (all && (line.rfind(".LBB", 0) == 0 || line.rfind("# %bb", 0) == 0)) {
+      loops.push_back(current);
+      current = {{}, hasFramePointer};
+    } else if (line.rfind(".LBB", 0) == 0) {
       label = line.substr(0, line.find(':'));
       current = {{}, hasFramePointer};
       continue;
@@ -61,7 +64,7 @@ std::vector<Loop> tightLoops(const std::string &assembly) {
     if (line.empty() || line[0] != '\t' || line[1] == '.' || line[1] == '#')
       continue;
     current.instructions.push_back(line);
-    if (!label.empty() && line[1] == 'j' && line.substr(line.find_last_of(" \t") + 1) == label)
+    if (!all && !label.empty() && line[1] == 'j' && line.substr(line.find_last_of(" \t") + 1) == label)
       loops.push_back(current);
   }
   return loops;
@@ -92,6 +95,24 @@ TEST(Assembly, MatrixTilesKeepTheirSumsInRegisters) {
         EXPECT_GE(found[count], 1) << level << " " << count;
       EXPECT_EQ(found.rbegin()->first, expected.back()) << level << ": loops are unrolled";
     }
+}
+
+TEST(Assembly, WeightsOfWholeBlocksStayInRegisters) {
+  // Four groups of 16 scores, each with the 7 multiply-adds of its exponential. With 16 registers, its constants do not
+  // all fit beside them.
+  struct Case {
+    const char *level;
+    int multiplyAdds, stackAccesses;
+  };
+  for (const Case &expected : {Case{"avx512", 28, 0}, {"avx2", 56, 12}}) {
+    int found = 0;
+    for (const Loop &block : tightLoops(assemblyOf(attend, expected.level), /*all=*/true))
+      if (block.count("\tvfm") == expected.multiplyAdds && block.count("\tvsub")) {
+        ++found;
+        EXPECT_LE(block.stackAccesses(), expected.stackAccesses) << expected.level;
+      }
+    EXPECT_EQ(found, 1) << expected.level;
+  }
 }
 
 /// A product with weights of `element`, in groups of `width` of k.

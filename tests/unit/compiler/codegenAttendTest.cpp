@@ -239,13 +239,70 @@ TEST_P(Attend, MatchesDoublePrecision) {
   relative.keyMask = relative.probabilities = true;
   relative.causal = 0;
   cases.push_back({{2, 37, 37, 2, 2, 8, 8}, relative});
+  // Several items with the same keys: more of them than are computed together, and a short one.
+  cases.push_back({{1, 230, 200, 2, 1, 64, 64}, {}});
+  Options padded;
+  padded.keyMask = true; // one row of the batch shows whole blocks
+  cases.push_back({{2, 100, 140, 2, 2, 20, 72}, padded});
+  padded.causal = 0; // rows begin in the midst of an item
+  cases.push_back({{2, 250, 250, 1, 1, 8, 24}, padded});
+  padded.causal = 90;
+  cases.push_back({{1, 97, 190, 1, 1, 8, 8}, padded});
   for (auto &[sizes, options] : cases) {
     Problem problem(sizes, options);
     Kernels kernels(problem.text(), GetParam());
     auto result = problem.run(kernels, 1);
     problem.check(result);
-    auto split = problem.run(kernels, 3);
-    EXPECT_TRUE(sameBits(result.y, split.y));
+    for (int parts : {3, 8})
+      EXPECT_TRUE(sameBits(result.y, problem.run(kernels, parts).y));
+  }
+}
+
+// Blocks that all rows see have code of their own.
+TEST_P(Attend, WholeBlocksHaveTheBitsOfOthers) {
+  Options masked;
+  masked.mask = true;
+  Problem whole({1, 53, 192, 2, 2, 24, 40}, {}), general(whole.n, masked);
+  std::fill(general.mask.begin(), general.mask.end(), 1);
+  Kernels first(whole.text(), GetParam()), second(general.text(), GetParam());
+  EXPECT_TRUE(sameBits(whole.run(first, 1).y, general.run(second, 1).y));
+}
+
+// A score that is not a number, or infinite, is no row without keys, wherever in a block it stands.
+TEST_P(Attend, ScoresThatAreNoNumbersShow) {
+  for (bool keyMask : {false, true}) {
+    Options options;
+    options.keyMask = keyMask;
+    for (int64_t j : {0, 5, 63, 64, 100, 129}) {
+      Problem problem({1, 20, 130, 1, 1, 16, 16}, options);
+      std::fill(problem.keyMask.begin(), problem.keyMask.end(), 1);
+      std::fill(problem.q.begin(), problem.q.end(), 1);
+      Kernels kernels(problem.text(), GetParam());
+      for (float wrong : {notANumber, infinity}) {
+        problem.k[j * 16 + 3] = wrong;
+        for (float element : problem.run(kernels, 1).y)
+          ASSERT_TRUE(std::isnan(element)) << j;
+      }
+    }
+  }
+}
+
+// Weights down to where they count as nothing, relative to the largest.
+TEST_P(Attend, SmallWeightsAreAsExactAsLargeOnes) {
+  const int64_t S = 100;
+  Problem problem({1, 1, S, 1, 1, 1, 1}, {});
+  Kernels kernels(problem.text(), GetParam());
+  problem.q[0] = 1;
+  for (int64_t at = 1; at < S; ++at) {
+    for (int64_t j = 0; j < S; ++j) {
+      problem.k[j] = j == 0 ? 0 : -1000;
+      problem.v[j] = 0;
+    }
+    problem.k[at] = -float(at) * 2.9f; // times the scale, 0.3
+    const double weight = std::exp(double(problem.k[at] * 0.3f));
+    problem.v[at] = float(1 / weight);
+    const double expected = weight * problem.v[at] / (1 + weight);
+    EXPECT_NEAR(problem.run(kernels, 1).y[0], expected, 8e-7 * expected) << weight;
   }
 }
 
