@@ -30,6 +30,7 @@ struct RowAttention {
   Value query;                                 // pointer to keySize floats
   Value count;                                 // index
   llvm::function_ref<Value(Value)> key, value; // pointers of key and value j
+  llvm::function_ref<Value(Value)> nextKey;    // of key j of the item that follows; any address does
   std::function<Value(Value)> visible;         // of keys j … j + 15 as i1 lanes; none: all are
   std::function<Value(Value)> relative;        // what is added to the scores of keys j … j + 15; none: nothing
   Value output;                                // pointer to valueSize floats
@@ -86,6 +87,14 @@ private:
       e.maskedStore(vector, target, e.lanesBelow(e.index(row.valueSize - g * lanes)));
   }
 
+  /// Has the lines of `size` elements brought near: rows of different keys lie too far apart for the processor to see
+  /// where they go. Not into the first level, in a few sets of which they would all be.
+  void prefetch(Value base, int64_t size) {
+    constexpr int64_t line = 64;
+    for (int64_t at = 0; at < size * e.bytesOf(row.element); at += line)
+      e.b.create<LLVM::Prefetch>(e.loc, e.pointer(base, at, e.b.getI8Type()), /*rw=*/0, /*hint=*/2, /*cache=*/1);
+  }
+
   /// Writes the probabilities of all keys, 16 at a time.
   void forKeys(llvm::function_ref<Value(Value j)> valueAt) {
     e.forLaneGroups(e.index(0), row.count, [&](Value j, Value rest) {
@@ -107,6 +116,7 @@ private:
       for (int64_t i = 0; i < together; ++i) {
         Value j = e.minimum(e.add(position, e.index(i)), e.sub(count, e.index(1)));
         pointers.push_back(row.key(e.add(from, j)));
+        prefetch(row.value(e.add(from, j)), row.valueSize);
       }
       for (auto [g, part] : llvm::enumerate(query))
         for (int64_t i = 0; i < together; ++i)
@@ -134,7 +144,10 @@ private:
     Emitter::Carried values;
     for (Value part : carried.drop_front(2))
       values.push_back(e.mul(part, e.broadcast(state.factor)));
+    Value next = e.add(from, e.index(attendKeys)), more = e.less(next, row.count);
     values = e.forLoop(e.index(0), count, 1, values, [&](Value j, ValueRange sofar) {
+      prefetch(e.select(more, row.key(e.minimum(e.add(next, j), e.sub(row.count, e.index(1)))), row.nextKey(j)),
+               row.keySize);
       Value weight = e.load(e.pointer(row.scores, j, e.f32()), e.f32());
       Value weights = e.broadcast(weight), source = row.value(e.add(from, j));
       // A hidden value counts as zeros, whatever it holds.
@@ -213,12 +226,13 @@ struct RowItem {
   Value index;               // of the query in [rows, positions, heads]
 };
 
-/// Calls `body` for the items of queries [rows, positions, heads, …], some rows at a time, for these head by head.
-void forRowItems(Emitter &e, KernelOp kernel, llvm::function_ref<void(const RowItem &)> body) {
+/// Calls `body` for the items of queries [rows, positions, heads, …], some rows at a time, for these head by head. It
+/// gets the following item, too, of the last one itself.
+void forRowItems(Emitter &e, KernelOp kernel, llvm::function_ref<void(const RowItem &, const RowItem &)> body) {
   ArrayRef<DimAttr> dims = shapeOf(kernel, 0);
   Value rows = e.liveRows(kernel, dims[0]), positions = e.dim(dims[1]), heads = e.dim(dims[2]);
   Value together = e.index(attendRowsTogether), whole = e.mul(e.mul(together, positions), heads);
-  e.forLiveItems(kernel, dimMul(dimMul(dims[0], dims[1]), dims[2]), [&](Value item) {
+  auto find = [&](Value item) {
     Value block = e.div(item, whole), inside = e.rem(item, whole), first = e.mul(block, together);
     Value ofHead = e.mul(e.minimum(e.sub(rows, first), together), positions), query = e.rem(inside, ofHead);
     RowItem found;
@@ -226,7 +240,12 @@ void forRowItems(Emitter &e, KernelOp kernel, llvm::function_ref<void(const RowI
     found.row = e.add(first, e.div(query, positions));
     found.position = e.rem(query, positions);
     found.index = e.add(e.mul(e.add(e.mul(found.row, positions), found.position), heads), found.head);
-    body(found);
+    return found;
+  };
+  DimAttr items = dimMul(dimMul(dims[0], dims[1]), dims[2]);
+  auto [from, to] = e.shareOf(e.liveRows(kernel, items), e.dim(items));
+  e.forLoop(from, to, 1, [&, to = to](Value item) {
+    body(find(item), find(e.minimum(e.add(item, e.index(1)), e.sub(to, e.index(1)))));
   });
 }
 
@@ -239,18 +258,19 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
   Value query = e.buffer(op.getInputs()[0]), cache = e.buffer(op.getInputs()[1]), blocks = e.buffer(op.getInputs()[2]),
         positions = e.buffer(op.getInputs()[3]), output = e.buffer(op.getOutputs()[0]);
   Type type = elementTypeOf(op.getInputs()[1].getType());
-  forRowItems(e, kernel, [&](const RowItem &item) {
+  forRowItems(e, kernel, [&](const RowItem &item, const RowItem &following) {
     Value r = item.row, h = item.head;
-    Value kvHead = e.div(h, e.index(heads / kvHeads));
-    Value tableRow = e.pointer(blocks, e.mul(r, e.dim(table[1])), e.b.getI32Type());
-    auto at = [&](Value j, int64_t offset, int64_t size) {
+    auto at = [&](const RowItem &reader, Value j, int64_t offset, int64_t size) {
+      Value kvHead = e.div(reader.head, e.index(heads / kvHeads));
+      Value tableRow = e.pointer(blocks, e.mul(reader.row, e.dim(table[1])), e.b.getI32Type());
       Value block = e.castIndex(e.load(e.pointer(tableRow, j, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
       Value inside = e.add(e.mul(kvHead, e.index(cacheBlockPositions)), e.rem(j, e.index(cacheBlockPositions)));
       Value element = e.add(e.mul(block, e.dim(pool[1])), e.add(e.index(offset), e.mul(inside, e.index(size))));
       return e.pointer(cache, element, type);
     };
-    auto keyAt = [&](Value j) { return at(j, op.getKeyOffset(), keySize); };
-    auto valueAt = [&](Value j) { return at(j, op.getValueOffset(), valueSize); };
+    auto keyAt = [&](Value j) { return at(item, j, op.getKeyOffset(), keySize); };
+    auto nextKeyAt = [&](Value j) { return at(following, j, op.getKeyOffset(), keySize); };
+    auto valueAt = [&](Value j) { return at(item, j, op.getValueOffset(), valueSize); };
     Value position = e.load(e.pointer(positions, r, e.b.getI64Type()), e.b.getI64Type());
     RowAttention row;
     row.keySize = keySize;
@@ -260,6 +280,7 @@ LogicalResult cpu::emitAttendCache(Emitter &e, AttendCacheOp op) {
     row.query = e.pointer(query, e.mul(item.index, e.index(keySize)), e.f32());
     row.count = e.add(e.add(e.castIndex(position, e.b.getIndexType()), e.index(1)), item.position);
     row.key = keyAt;
+    row.nextKey = nextKeyAt;
     row.value = valueAt;
     if (op.getRelativeOrigin())
       row.relative = [&](Value j) {
@@ -290,17 +311,20 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
   Type type = elementTypeOf(op.getInputs()[1].getType());
   if (elementTypeOf(op.getInputs()[2].getType()) != type)
     return op.emitOpError("has keys and values of two types");
-  forRowItems(e, kernel, [&](const RowItem &item) {
+  forRowItems(e, kernel, [&](const RowItem &item, const RowItem &following) {
     Value r = item.row, h = item.head;
-    Value kvHead = e.div(h, e.index(*heads / *kvHeads));
-    Value source = e.castIndex(e.load(e.pointer(sources, r, e.b.getI32Type()), e.b.getI32Type()), e.b.getIndexType());
-    Value first = e.mul(source, length);
-    auto at = [&](Value base, Value j, int64_t size) {
-      Value element = e.mul(e.add(e.mul(e.add(first, j), e.index(*kvHeads)), kvHead), e.index(size));
-      return e.pointer(base, element, type);
+    auto firstOf = [&](Value row) {
+      Value source = e.load(e.pointer(sources, row, e.b.getI32Type()), e.b.getI32Type());
+      return e.mul(e.castIndex(source, e.b.getIndexType()), length);
     };
-    auto keyAt = [&](Value j) { return at(keys, j, *keySize); };
-    auto valueAt = [&](Value j) { return at(values, j, *valueSize); };
+    Value first = firstOf(r), nextFirst = firstOf(following.row);
+    auto at = [&](Value base, Value position, Value head, int64_t size) {
+      Value kvHead = e.div(head, e.index(*heads / *kvHeads));
+      return e.pointer(base, e.mul(e.add(e.mul(position, e.index(*kvHeads)), kvHead), e.index(size)), type);
+    };
+    auto keyAt = [&](Value j) { return at(keys, e.add(first, j), h, *keySize); };
+    auto nextKeyAt = [&](Value j) { return at(keys, e.add(nextFirst, j), following.head, *keySize); };
+    auto valueAt = [&](Value j) { return at(values, e.add(first, j), h, *valueSize); };
     RowAttention row;
     row.keySize = *keySize;
     row.valueSize = *valueSize;
@@ -310,6 +334,7 @@ LogicalResult cpu::emitAttendSource(Emitter &e, AttendSourceOp op) {
     row.query = e.pointer(query, e.mul(item.index, e.index(*keySize)), e.f32());
     row.count = length;
     row.key = keyAt;
+    row.nextKey = nextKeyAt;
     row.value = valueAt;
     if (mask)
       row.visible = [&](Value j) {

@@ -32,6 +32,15 @@ kernel.func @attend symbols ["B", "T", "S"] from "" {
 }
 )";
 
+const char *attendSource = R"(
+kernel.func @source symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: !kernel.buffer<f32>, %k: !kernel.buffer<f32>, %v: !kernel.buffer<f32>, %s: !kernel.buffer<i32>, %y: !kernel.buffer<f32>):
+  kernel.attend_source shapes [#transept.dims<[rows, 1, 8, 64]>, #transept.dims<[batch, S, 8, 64]>, #transept.dims<[batch, S, 8, 64]>,
+      #transept.dims<[rows]>, #transept.dims<[rows, 1, 8, 64]>] ins(%q, %k, %v, %s) outs(%y) {scale = 0.125 : f32, emptyRow = 0 : i64}
+      : (!kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<f32>, !kernel.buffer<i32>, !kernel.buffer<f32>) -> ()
+}
+)";
+
 struct Loop {
   std::vector<std::string> instructions; // with their operands
   bool hasFramePointer = false;
@@ -113,6 +122,17 @@ TEST(Assembly, WeightsOfWholeBlocksStayInRegisters) {
       }
     EXPECT_EQ(found, 1) << expected.level;
   }
+}
+
+TEST(Assembly, RowsBringTheNextKeyNear) {
+  // A key and a value of 64 floats are four lines each.
+  int found = 0;
+  for (const Loop &loop : tightLoops(assemblyOf(attendSource, "avx512")))
+    if (loop.count("\tvfmadd") == 4 && loop.count("\tprefetcht1") == 4) {
+      ++found;
+      EXPECT_EQ(loop.count("%zmm") - loop.count("\tvfmadd") - loop.count("\tvbroadcastss"), 0);
+    }
+  EXPECT_EQ(found, 1);
 }
 
 /// A product with weights of `element`, in groups of `width` of k.
