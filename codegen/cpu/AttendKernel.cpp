@@ -1,7 +1,7 @@
 //===- AttendKernel.cpp - kernel.attend ---------------------------------------------------------------------------===//
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An item is a batch entry, a head and up to 48 query rows; up to four that follow each other in a call and have the
+// An item is a batch entry, a head and up to 48 query rows; up to eight that follow each other in a call and have the
 // same keys are computed together. For each absolute block of 64 keys the keys are transposed; then, item by item,
 // scores are a small matrix product, softmax makes them weights, and a second product adds the weighted values.
 

@@ -19,7 +19,7 @@ constexpr int64_t contractNarrowRows = contractCorrections + contractRows * 4;
 /// Query rows of one attention item: whole tiles of 6, and whole groups of 16.
 constexpr int64_t attendRows = 48;
 /// Items of the same keys that a call computes at once: for them, a block of keys is transposed once.
-constexpr int64_t attendTogether = 4;
+constexpr int64_t attendTogether = 8;
 constexpr int64_t attendRowsHeld = attendRows * attendTogether;
 /// Keys of one block of the online softmax.
 constexpr int64_t attendKeys = 64;
