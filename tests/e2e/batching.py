@@ -60,11 +60,13 @@ def same_as_alone(tool, root, name, tmp, count=30):
     order = list(range(len(requests)))
     alone = answers(order, "--batch", "1", "--threads", "1")
     shuffle = random.Random(1)
-    for batch, threads, more in ((2, 1, ()), (3, 2, ()), (5, 1, ()), (16, 1, ("--batch-tokens", "30")), (16, 2, ())):
+    two, three = ("--sessions", "2"), ("--sessions", "3")
+    ways = ((2, 1, ()), (3, 2, ("--sessions", "1")), (5, 1, ()), (16, 1, ("--batch-tokens", "30")), (16, 2, ()), (1, 2, two), (4, 2, two), (2, 1, three))
+    for batch, threads, more in ways:
         shuffle.shuffle(order)
         got = answers(order, "--batch", str(batch), "--threads", str(threads), *more)
         wrong = [i for i in order if got[i] != alone[i]]
-        expect(not wrong, f"batch {batch}, {threads} threads: request {requests[wrong[0]] if wrong else ''} differs, {len(wrong)} in all")
+        expect(not wrong, f"batch {batch}, {threads} threads, {more}: request {requests[wrong[0]] if wrong else ''} differs, {len(wrong)} in all")
 
 
 def streams_in_order(tool, artifact):

@@ -20,6 +20,10 @@ class Artifact:
 
     def __init__(self, tool, source):
         self.tool, self.source, self.lock, self.path = tool, source, threading.Lock(), None
+        self.flags = ()  # of every translate and generate
+
+    def with_flags(self, *flags):
+        return WithFlags(self, flags)
 
     def get(self):
         with self.lock:
@@ -33,9 +37,19 @@ class Artifact:
 
     def run(self, command, text, *flags):
         """Bytes in and out: line ends and encodings matter here."""
-        words = [self.tool.path("transept"), command, self.get(), *flags]
+        words = [self.tool.path("transept"), command, self.get(), *(self.flags if command != "score" else ()), *flags]
         result = subprocess.run(words, input=text, capture_output=True, timeout=300, check=False)
         return subprocess.CompletedProcess(words, result.returncode, result.stdout, result.stderr.decode(errors="replace"))
+
+
+class WithFlags(Artifact):
+    """The same artifact, run with more flags."""
+
+    def __init__(self, whole, flags):
+        self.whole, self.tool, self.flags = whole, whole.tool, flags
+
+    def get(self):
+        return self.whole.get()
 
 
 def line_ends(artifact):
@@ -100,14 +114,14 @@ def bad_settings(artifact):
 
 def closed_pipe(artifact):
     """A reader that goes away is no error to speak of."""
-    command = f"yes hello | head -n 3000 | {artifact.tool.path('transept')} translate {artifact.get()} --max-length 12 | head -n 1"
+    command = f"yes hello | head -n 3000 | {artifact.tool.path('transept')} translate {artifact.get()} --max-length 12 {' '.join(artifact.flags)} | head -n 1"
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
     expect(result.stdout.count("\n") == 1 and not result.stderr, f"said {result.stderr!r}")
 
 
 def closed_streams(artifact):
     """A standard stream that is not there is an error, not the next file that is opened."""
-    command = f"{artifact.tool.path('transept')} translate {artifact.get()} --max-length 12"
+    command = f"{artifact.tool.path('transept')} translate {artifact.get()} --max-length 12 {' '.join(artifact.flags)}"
     for closed in ("<&-", ">&-"):
         result = subprocess.run(["sh", "-c", f"{command} {closed}"], input="hello\n", capture_output=True, text=True, timeout=120, check=False)
         expect_error(result, 6, "standard input" if closed == "<&-" else "standard output")
@@ -116,7 +130,7 @@ def closed_streams(artifact):
 def interrupted(artifact):
     """SIGINT leaves whole lines, and says no more than that."""
     line = artifact.run("translate", b"hello\n", *SHORT).stdout
-    words = [artifact.tool.path("transept"), "translate", artifact.get(), *SHORT]
+    words = [artifact.tool.path("transept"), "translate", artifact.get(), *artifact.flags, *SHORT]
     with tempfile.TemporaryFile() as source:
         source.write(b"hello\n" * 1_000_000)
         source.seek(0)
@@ -154,6 +168,31 @@ def same_bits(artifact):
             expect(len(answers) == len(lines) and not wrong, f"{' '.join(flags)}: other answers for {wrong}")
 
 
+def keeps_lines_in_order(artifact):
+    """Many lines whose answers need one step or many: each in its place, a bad one too, as alone."""
+    rng = random.Random(4)
+    requests, lines = [], []
+    for number in range(600):
+        ids = [rng.randrange(2, 270) for _ in range(rng.choice((1, 2, 4, 9, 25)))] + [0]
+        request = {"id": number, "input_ids": ids, "max_length": rng.choice((2, 3, 30))}
+        if number % 97 == 50:
+            request["input_ids"] = [-1]
+        requests.append(request)
+        lines.append(json.dumps(request) + "\n")
+    text = "".join(lines).encode()
+    result = artifact.run("generate", text, "--keep-going", "--batch", "3", "--json")
+    expect_error(result, 8, "of 600 lines failed", "line 51")
+    rows = [json.loads(row) for row in result.stdout.splitlines()]
+    expect([row["id"] for row in rows] == list(range(600)), "not in order")
+    expect(all(("error" in row) == (row["id"] % 97 == 50) for row in rows), "errors elsewhere")
+    summary = json.loads(result.stderr.splitlines()[0])
+    sessions = int(artifact.flags[1])
+    expect(summary["sessions"] == sessions and summary["lines"] == 600, f"the summary is {summary}")
+    alone = artifact.whole.run("generate", b"".join(line.encode() for line in lines if '"input_ids": [-1]' not in line), "--batch", "1", "--sessions", "1")
+    expect_success(alone, "one after the other")
+    expect(alone.stdout.splitlines() == [row for row in result.stdout.splitlines() if b'"error"' not in row], "other answers")
+
+
 def without_tokenizer(tool, source, tmp):
     folder, artifact = os.path.join(tmp, "export"), os.path.join(tmp, "m.tsp")
     os.mkdir(folder)
@@ -180,12 +219,11 @@ def refused_artifacts(tool, source, tmp):
 def tests(tool, root):
     source = os.path.join(root, "tests/models/marian-tiny")
     artifact = Artifact(tool, source)
-    yield "line ends", lambda tmp: line_ends(artifact)
-    yield "bad lines", lambda tmp: bad_lines(artifact)
     yield "bad settings", lambda tmp: bad_settings(artifact)
-    yield "same bits", lambda tmp: same_bits(artifact)
-    yield "closed pipe", lambda tmp: closed_pipe(artifact)
-    yield "closed streams", lambda tmp: closed_streams(artifact)
-    yield "interrupted", lambda tmp: interrupted(artifact)
+    for sessions in ("1", "2"):
+        for test in (line_ends, bad_lines, same_bits, closed_pipe, closed_streams, interrupted, keeps_lines_in_order):
+            some = artifact.with_flags("--sessions", sessions)
+            name = f"{test.__name__.replace('_', ' ')}, sessions {sessions}"
+            yield name, lambda tmp, test=test, some=some: test(some)
     yield "without tokenizer", lambda tmp: without_tokenizer(tool, source, tmp)
     yield "refused artifacts", lambda tmp: refused_artifacts(tool, source, tmp)

@@ -17,7 +17,7 @@ def bench(tool, artifact, *flags):
     result = tool.run("transept", "bench", artifact, "--repeat", "1", "--json", *flags)
     expect_success(result, f"bench {' '.join(flags)}")
     figures = json.loads(result.stdout)
-    return figures["weight_bytes"] + figures["reserved_bytes"], figures["resident_bytes"]
+    return figures["weight_bytes"] + figures["reserved_bytes"], figures["resident_bytes"], figures["weight_bytes"]
 
 
 def check_resident(tool, root, tmp):
@@ -27,10 +27,10 @@ def check_resident(tool, root, tmp):
     expect_success(tool.compile(source, nothing), "compile")
     expect_success(tool.compile(os.path.join(root, "models/g2p"), artifact), "compile")
     np.savez(os.path.join(tmp, "x.npz"), x=np.zeros((1, 24), "f4"))
-    planned, program = bench(tool, nothing, "--inputs", os.path.join(tmp, "x.npz"))
+    planned, program, _ = bench(tool, nothing, "--inputs", os.path.join(tmp, "x.npz"))
     expect(planned < 1 << 20 < program, f"a plan of {planned} bytes, {program} resident")
     for batch, beams in (("1", "1"), ("32", "4")):
-        planned, resident = bench(tool, artifact, "--batch", batch, "--num-beams", beams)
+        planned, resident, _ = bench(tool, artifact, "--batch", batch, "--num-beams", beams)
         what = f"batch {batch}, {beams} beams: {resident - program} bytes resident, {planned} planned"
         expect(resident - program <= 1.1 * planned + MANIFEST, what)
         # What is planned is used: a plan that promises more than it needs would prove nothing.
@@ -86,7 +86,28 @@ def check_step(tool, root, tmp):
     expect(layers > 0 and uses == ["cache_append", "attend_cache"] * layers, f"the cache is used by {uses}")
 
 
+def check_sessions(tool, root, tmp):
+    """Sessions share the weights: four of them hold less than a second copy beside what one holds."""
+    artifact = os.path.join(tmp, "g2p.tsp")
+    expect_success(tool.compile(os.path.join(root, "models/g2p"), artifact), "compile")
+    peak = {}
+    for sessions in ("1", "4"):
+        command = [tool.path("transept"), "translate", artifact, "--sessions", sessions, "--batch", "2", "-q"]
+        with open(os.path.join(tmp, "words"), "w+", encoding="utf-8") as words:
+            words.write("internationalization\n" * 200)
+            words.seek(0)
+            process = subprocess.Popen(command, stdin=words, stdout=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        expect(process.returncode == 0, f"{sessions} sessions: exit {process.returncode}")
+        peak[sessions] = used.ru_maxrss * 1024
+    weights = bench(tool, artifact, "--tokens", "1")[2]
+    more = peak["4"] - peak["1"]
+    expect(0 < more < weights / 2, f"three more sessions hold {more} bytes more, the weights have {weights}: {peak}")
+
+
 def tests(tool, root):
     yield "step and caches", lambda tmp: check_step(tool, root, tmp)
     yield "allocations", lambda tmp: check_allocations(tool, root, tmp)
+    yield "memory of sessions", lambda tmp: check_sessions(tool, root, tmp)
     yield "resident memory", lambda tmp: check_resident(tool, root, tmp)

@@ -2,9 +2,13 @@
 
 #include "Npz.h"
 #include "Progress.h"
+#include "Sessions.h"
+
+#include "runtime/ThreadTeam.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <unistd.h>
 
 namespace transept::tool {
 
@@ -33,10 +37,57 @@ Result<std::shared_ptr<const Tokenizer>> openTokenizer(const Model &model) {
   return std::shared_ptr<const Tokenizer>(std::move(made));
 }
 
+int defaultSessions(const GenerateFlags &flags, const Model &model) {
+  // One input at a time is to be done soon, and a device has no threads.
+  if (flags.batch == 1 || model.device().name() != "cpu")
+    return 1;
+  const int threads = flags.model.threads > 0 ? std::min(flags.model.threads, availableThreads()) : availableThreads();
+  const int64_t memory = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return suitableSessions(sessionNeeds(model.manifest(), flags.batch), threads, memory);
+}
+
+/// What generators are made of.
+struct Parts {
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  search::GeneratorOptions options;
+};
+
+Result<Parts> loadParts(const GenerateFlags &flags) {
+  Parts parts;
+  TRANSEPT_ASSIGN(parts.model, flags.model.load());
+  // Token ids work without it.
+  Result<std::shared_ptr<const Tokenizer>> opened = openTokenizer(*parts.model);
+  search::GeneratorOptions &options = parts.options;
+  options.noTokenizer = opened.status();
+  parts.tokenizer = opened.ok() ? opened.take() : nullptr;
+  options.threads = flags.model.threads;
+  options.batch = flags.batch;
+  options.batchTokens = flags.batchTokens;
+  options.ahead = flags.ahead;
+  options.truncate = flags.overlong == "truncate";
+  options.readInputs = readSource;
+  if (!flags.shortlist.empty()) {
+    const program::Manifest &manifest = parts.model->manifest();
+    if (manifest.has_generation() && manifest.generation().encode().empty())
+      return Status(Code::InvalidInput, flags.model.path + ": has no encoder, so --shortlist finds no source tokens");
+    TRANSEPT_ASSIGN(options.shortlist, search::Shortlist::read(flags.shortlist, manifest.generation().vocabulary()));
+  }
+  options.cancelled = &SignalGuard::interrupted();
+  return parts;
+}
+
 } // namespace
 
 void GenerateFlags::add(CLI::App &app, const std::set<std::string> &without) {
   model.add(app);
+  if (!without.count("sessions"))
+    app.add_option(
+           "--sessions", sessions,
+           "Sessions that compute inputs side by side, each with its share of --threads and a batch of its own; "
+           "answers do not depend on it; default: one per thread where steps are small, else fewer")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("N");
   if (!without.count("steps_ahead"))
     app.add_option("--steps-ahead", ahead,
                    "Most steps that a Vulkan device computes at once; answers do not depend on it")
@@ -101,9 +152,9 @@ Result<json> GenerateFlags::settingsJson() const {
   return object;
 }
 
-LineLoopOptions GenerateFlags::loop() const {
+LineLoopOptions GenerateFlags::loop(int sessions) const {
   // Like lengths are looked for inside a window; alone, a line is answered before the next one is read.
-  return {batch == 1 ? 1 : batch * 16, keepGoing};
+  return {batch == 1 && sessions == 1 ? 1 : batch * 16 * sessions, keepGoing};
 }
 
 Result<std::vector<search::SourceTensor>> readSource(const std::string &path) {
@@ -115,46 +166,35 @@ Result<std::vector<search::SourceTensor>> readSource(const std::string &path) {
 }
 
 Result<std::unique_ptr<search::Generator>> openGenerator(const GenerateFlags &flags) {
-  TRANSEPT_ASSIGN(std::shared_ptr<const Model> model, flags.model.load());
-  // Token ids work without it.
-  Result<std::shared_ptr<const Tokenizer>> opened = openTokenizer(*model);
-  search::GeneratorOptions options;
-  options.noTokenizer = opened.status();
-  std::shared_ptr<const Tokenizer> tokenizer = opened.ok() ? opened.take() : nullptr;
-  options.threads = flags.model.threads;
-  options.batch = flags.batch;
-  options.batchTokens = flags.batchTokens;
-  options.ahead = flags.ahead;
-  options.truncate = flags.overlong == "truncate";
-  options.readInputs = readSource;
-  if (!flags.shortlist.empty()) {
-    if (model->manifest().has_generation() && model->manifest().generation().encode().empty())
-      return Status(Code::InvalidInput, flags.model.path + ": has no encoder, so --shortlist finds no source tokens");
-    TRANSEPT_ASSIGN(options.shortlist,
-                    search::Shortlist::read(flags.shortlist, model->manifest().generation().vocabulary()));
-  }
-  options.cancelled = &SignalGuard::interrupted();
-  return search::Generator::create(std::move(model), std::move(tokenizer), std::move(options));
+  TRANSEPT_ASSIGN(Parts parts, loadParts(flags));
+  return search::Generator::create(std::move(parts.model), std::move(parts.tokenizer), std::move(parts.options));
 }
 
-Status generateLines(const GenerateFlags &flags, search::Generator &generator, LineReader &reader, LineWriter &writer,
-                     LineActions<search::Request> actions, int verbosity) {
+Result<std::unique_ptr<search::GeneratorPool>> openGenerators(const GenerateFlags &flags) {
+  TRANSEPT_ASSIGN(Parts parts, loadParts(flags));
+  const int sessions = flags.sessions > 0 ? flags.sessions : defaultSessions(flags, *parts.model);
+  return search::GeneratorPool::create(std::move(parts.model), std::move(parts.tokenizer), parts.options, sessions);
+}
+
+Status generateLines(const GenerateFlags &flags, search::GeneratorPool &generators, LineReader &reader,
+                     LineWriter &writer, LineActions<search::Request> actions, int verbosity) {
   LineSummary summary;
   Status status;
   {
     Progress progress(verbosity < 0);
-    actions.submit = [&](search::Request &request) { generator.submit(request); };
+    actions.submit = [&](search::Request &request) { generators.submit(request); };
     actions.step = [&](std::vector<search::Request *> &done) -> Status {
-      TRANSEPT_TRY(generator.step());
-      done = generator.collect();
+      TRANSEPT_TRY(generators.step());
+      done = generators.collect();
       return {};
     };
+    actions.forget = [&] { generators.forget(); };
     actions.progress = [&](const LineSummary &sofar) { progress.show(sofar); };
-    status = lineLoop(reader, writer, actions, flags.loop(), summary);
-    generator.forget();
+    status = lineLoop(reader, writer, actions, flags.loop(generators.sessions()), summary);
+    summary.sessions = generators.sessions();
   }
   report(flags, summary, verbosity);
-  return flags.model.finish(status, generator.model());
+  return flags.model.finish(status, generators.front().model());
 }
 
 void report(const GenerateFlags &flags, const LineSummary &summary, int verbosity) {
@@ -169,7 +209,8 @@ void report(const GenerateFlags &flags, const LineSummary &summary, int verbosit
                                      {"input_tokens", summary.inputTokens},
                                      {"output_tokens", summary.outputTokens},
                                      {"seconds", summary.seconds},
-                                     {"tokens_per_second", perSecond}};
+                                     {"tokens_per_second", perSecond},
+                                     {"sessions", summary.sessions}};
     std::fprintf(stderr, "%s\n", object.dump().c_str());
   } else if (verbosity > 0) {
     std::fprintf(stderr, "transept: %lld lines, %lld tokens in, %lld tokens out, %.2f s, %.1f tokens/s\n",

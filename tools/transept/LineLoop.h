@@ -18,6 +18,7 @@ namespace transept::tool {
 struct LineSummary {
   int64_t lines = 0, failed = 0, truncated = 0, inputTokens = 0, outputTokens = 0;
   double seconds = 0;
+  int sessions = 1; // that computed
 };
 
 struct LineLoopOptions {
@@ -35,6 +36,8 @@ template <typename Job> struct LineActions {
   std::function<Status(std::vector<Job *> &done)> step;
   /// The answer, with its line end; `index` counts lines from 0.
   std::function<std::string(int64_t index, const Job &job)> answer;
+  /// Lets go of what was handed over and is not done: jobs are gone afterwards. May be empty.
+  std::function<void()> forget;
   /// What takes the place of an answer with --keep-going.
   std::function<std::string(int64_t index, const Job &job, const Status &status)> failure;
   /// Told after each step what has been answered so far; may be empty.
@@ -47,6 +50,12 @@ public:
   LineLoop(LineReader &reader, LineWriter &writer, const LineActions<Job> &actions, const LineLoopOptions &options,
            LineSummary &summary)
       : reader_(reader), writer_(writer), actions_(actions), options_(options), summary_(summary) {}
+  ~LineLoop() {
+    if (actions_.forget) // before the jobs go
+      actions_.forget();
+  }
+  LineLoop(const LineLoop &) = delete;
+  LineLoop &operator=(const LineLoop &) = delete;
 
   Status run() {
     const auto start = std::chrono::steady_clock::now();

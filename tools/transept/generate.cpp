@@ -9,6 +9,7 @@ namespace transept::tool {
 using nlohmann::json;
 using nlohmann::ordered_json;
 using search::Generator;
+using search::GeneratorPool;
 using search::Request;
 
 namespace {
@@ -28,7 +29,8 @@ std::string lineOf(const ordered_json &object) {
 Status generate(const GenerateFlags &flags, int verbosity) {
   TRANSEPT_ASSIGN(json settings, flags.settingsJson());
   SignalGuard signals;
-  TRANSEPT_ASSIGN(std::unique_ptr<Generator> generator, openGenerator(flags));
+  TRANSEPT_ASSIGN(std::unique_ptr<GeneratorPool> generators, openGenerators(flags));
+  Generator &generator = generators->front();
   LineReader reader(STDIN_FILENO, &SignalGuard::interrupted());
   LineWriter writer(STDOUT_FILENO);
 
@@ -40,8 +42,8 @@ Status generate(const GenerateFlags &flags, int verbosity) {
     if (!request.id.is_null())
       piece["id"] = request.id;
     piece["tokens"] = std::vector<int64_t>(certain.begin() + sent, certain.end());
-    if (generator->tokenizer())
-      piece["text"] = generator->tokenizer()->decode(certain);
+    if (generator.tokenizer())
+      piece["text"] = generator.tokenizer()->decode(certain);
     sent = certain.size();
     writer.write(lineOf(piece));
   };
@@ -51,18 +53,18 @@ Status generate(const GenerateFlags &flags, int verbosity) {
     json object = json::parse(line, nullptr, false);
     if (object.is_discarded())
       return {Code::InvalidInput, line.empty() ? "is empty, a request is a JSON object" : "is not valid JSON"};
-    TRANSEPT_TRY(generator->parse(object, settings, request));
+    TRANSEPT_TRY(generator.parse(object, settings, request));
     if (request.settings.stream)
       request.onTokens = [&request, &stream, sent = size_t(0)](Span<const int64_t> certain) mutable {
         stream(request, sent, certain);
       };
     return {};
   };
-  actions.answer = [&](int64_t, const Request &request) { return lineOf(generator->answer(request)); };
+  actions.answer = [&](int64_t, const Request &request) { return lineOf(generator.answer(request)); };
   actions.failure = [&](int64_t, const Request &request, const Status &status) {
     return lineOf(Generator::errorAnswer(request, status));
   };
-  return generateLines(flags, *generator, reader, writer, std::move(actions), verbosity);
+  return generateLines(flags, *generators, reader, writer, std::move(actions), verbosity);
 }
 
 } // namespace

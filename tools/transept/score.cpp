@@ -58,7 +58,7 @@ Status score(const ScoreFlags &flags, int verbosity) {
     return lineOf(Generator::errorAnswer(request, status));
   };
   LineSummary summary;
-  Status status = lineLoop(reader, writer, actions, flags.loop(), summary);
+  Status status = lineLoop(reader, writer, actions, flags.loop(1), summary);
   report(flags, summary, verbosity);
   return flags.model.finish(status, generator->model());
 }
@@ -70,7 +70,7 @@ void registerScore(CLI::App &app, Command &command) {
   CLI::App *sub = app.add_subcommand("score", "Log-probabilities of given outputs, as JSON lines");
   sub->footer(footer);
   // Only what makes the decoder prompt matters here.
-  std::set<std::string> without = {"batch_tokens", "steps_ahead"};
+  std::set<std::string> without = {"batch_tokens", "sessions", "steps_ahead"};
   for (const search::SettingInfo &info : search::settingInfos())
     if (info.name != "decoder_start_token_id" && info.name != "decoder_input_ids" && info.name != "pad_token_id")
       without.insert(info.name);

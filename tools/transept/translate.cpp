@@ -9,6 +9,7 @@ namespace transept::tool {
 
 using nlohmann::json;
 using search::Generator;
+using search::GeneratorPool;
 using search::Request;
 
 namespace {
@@ -33,28 +34,29 @@ std::string number(double value) {
 Status translate(const TranslateFlags &flags, int verbosity) {
   TRANSEPT_ASSIGN(json settings, flags.settingsJson());
   SignalGuard signals;
-  TRANSEPT_ASSIGN(std::unique_ptr<Generator> generator, openGenerator(flags));
-  if (!generator->tokenizer()) {
-    Status refusal = generator->textRefusal("input_ids");
+  TRANSEPT_ASSIGN(std::unique_ptr<GeneratorPool> generators, openGenerators(flags));
+  Generator &generator = generators->front();
+  if (!generator.tokenizer()) {
+    Status refusal = generator.textRefusal("input_ids");
     if (refusal.code() != Code::InvalidInput)
       return refusal.withContext(flags.model.path);
     return {Code::Unsupported, flags.model.path + ": has no tokenizer; use 'transept generate' with input_ids"};
   }
   if (flags.best > 0) {
     settings["num_return_sequences"] = flags.best;
-    if (!settings.contains("num_beams") && generator->defaults().numBeams < flags.best)
+    if (!settings.contains("num_beams") && generator.defaults().numBeams < flags.best)
       settings["num_beams"] = flags.best;
     settings["return_token_scores"] = true; // a greedy answer gets a score too
   }
   // What stands around every text; a line of which no more is left is answered by an empty one.
   Request nothing;
-  const bool comparable = generator->parseText("", settings, nothing).ok();
+  const bool comparable = generator.parseText("", settings, nothing).ok();
   LineReader reader(STDIN_FILENO, &SignalGuard::interrupted());
   LineWriter writer(STDOUT_FILENO);
 
   LineActions<Request> actions;
   actions.read = [&](const std::string &line, Request &request, bool &done) -> Status {
-    TRANSEPT_TRY(generator->parseText(line, settings, request));
+    TRANSEPT_TRY(generator.parseText(line, settings, request));
     done = comparable && request.source.ids == nothing.source.ids &&
            request.settings.decoderInputIds == nothing.settings.decoderInputIds;
     return {};
@@ -64,7 +66,7 @@ Status translate(const TranslateFlags &flags, int verbosity) {
       return flags.best > 0 ? std::to_string(index) + " |||  ||| 0.000000\n" : "\n";
     std::string lines;
     for (const search::Hypothesis &hypothesis : request.hypotheses) {
-      std::string text = oneLine(generator->tokenizer()->decode(hypothesis.ids));
+      std::string text = oneLine(generator.tokenizer()->decode(hypothesis.ids));
       if (flags.best == 0)
         return text + "\n";
       lines += std::to_string(index) + " ||| " + text + " ||| " + number(hypothesis.score.value_or(0)) + "\n";
@@ -75,7 +77,7 @@ Status translate(const TranslateFlags &flags, int verbosity) {
     std::string text = "error: " + oneLine(status.message());
     return flags.best > 0 ? std::to_string(index) + " ||| " + text + " ||| \n" : text + "\n";
   };
-  return generateLines(flags, *generator, reader, writer, std::move(actions), verbosity);
+  return generateLines(flags, *generators, reader, writer, std::move(actions), verbosity);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <thread>
 
 using namespace transept::tests;
 using nlohmann::json;
@@ -125,6 +126,34 @@ TEST_F(GenerateApi, RequestsJoinBetweenSteps) {
   EXPECT_EQ(got[numbers[1]]["error"]["message"], "Gather node 'embed' reads index 77 outside [0, 76]");
   EXPECT_EQ(transept_generator_submit(generator, "{", &number, &error), TRANSEPT_INVALID_INPUT);
   EXPECT_EQ(transept_generator_submit(generator, R"({"id": 1})", &number, &error), TRANSEPT_INVALID_INPUT);
+}
+
+TEST_F(GenerateApi, GeneratorsOfOneModelWorkSideBySide) {
+  json requests = json::array();
+  for (int i = 0; i < 40; ++i)
+    requests.push_back({{"input_ids", {3 + i % 9, 4, 5 + i}}, {"num_beams", 1 + i % 3}, {"max_length", 4 + i % 20}});
+  const std::string text = requests.dump();
+  ASSERT_EQ(transept_generator_create(&model, nullptr, &generator, &error), TRANSEPT_OK) << error.message;
+  ASSERT_EQ(transept_generator_run(generator, text.c_str(), &answers, &error), TRANSEPT_OK) << error.message;
+  const std::string expected = answers;
+  std::vector<std::string> got(3);
+  std::vector<std::thread> threads;
+  for (std::string &own : got)
+    threads.emplace_back([&own, &text, this] {
+      auto options = tagged<transept_generator_options>();
+      options.threads = 1;
+      transept_generator *mine = nullptr;
+      const char *result = nullptr;
+      if (transept_generator_create(&model, &options, &mine, nullptr) == TRANSEPT_OK)
+        for (int i = 0; i < 5; ++i)
+          if (transept_generator_run(mine, text.c_str(), &result, nullptr) == TRANSEPT_OK)
+            own = result;
+      transept_generator_free(mine);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &own : got)
+    EXPECT_EQ(own, expected);
 }
 
 TEST_F(GenerateApi, IsCancelledFromAnywhere) {
