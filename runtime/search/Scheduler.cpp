@@ -225,12 +225,12 @@ void Scheduler::start() {
     }
     demand.rows = std::max(demand.rows, most_);
     ahead_ = sourcesIn(std::min(encodedPositions, mostPositions_), demand.source, most_);
-    demand.batch = most_ + 2 * ahead_;
+    demand.batch = most_ + 2 * ahead_ + 1;
     Status status = withMemory(together.size(), [&] { return stepper_.prepare(demand); });
     if (status.ok()) {
       rolling_ = true;
       freeSlots_.clear();
-      for (int64_t slot = demand.batch; slot-- > ahead_;) // the lowest is taken first
+      for (int64_t slot = demand.batch - 1; slot-- > ahead_;) // the lowest is taken first
         freeSlots_.push_back(static_cast<int32_t>(slot));
       return;
     }
@@ -297,7 +297,7 @@ Status Scheduler::assembleAndEncode(Tickets &group, const Demand *whole, int64_t
   counts_.positions += batch * length;
   counts_.padding += batch * length;
   for (const auto &ticket : group) {
-    moves.push_back({static_cast<int64_t>(sources.size()), ticket->member.source});
+    moves.push_back({static_cast<int64_t>(sources.size()), ticket->member.source, ticket->needs.source});
     sources.push_back(&ticket->request->source);
     counts_.padding -= ticket->needs.source;
     ticket->padded = length;
@@ -316,9 +316,10 @@ bool Scheduler::encodeWaiting() {
       ++seed;
   if (seed == pending_.size() || !fits(*pending_[seed]))
     return false; // what waits comes when the others are done
-  int64_t length = paddedLength(pending_[seed]->needs.source);
+  const int64_t longest = paddedLength(pending_[seed]->needs.source);
+  int64_t length = longest;
   // A position of padding says what is behind a source in its slot.
-  if (padsSourcesOf(*pending_[seed]) && length < stepper_.prepared().source)
+  if (padsSourcesOf(*pending_[seed]) && !stepper_.knowsPadding() && length < stepper_.prepared().source)
     ++length;
   const size_t most =
       static_cast<size_t>(sourcesIn(std::min(encodedPositions, mostPositions_), length,
@@ -326,7 +327,7 @@ bool Scheduler::encodeWaiting() {
   Tickets group;
   for (size_t next = seed; next < pending_.size() && group.size() < most;) {
     Ticket &ticket = *pending_[next];
-    if (ticket.needs.source * 4 < (length - 1) * 3) // the others are shorter still
+    if (ticket.needs.source * 4 < longest * 3) // the others are shorter still
       break;
     if (!fits(ticket)) {
       ++next;

@@ -122,7 +122,7 @@ private:
   bool rolling_ = false;           // whether requests may join what is live
   std::string key_;                // of what is live
   int64_t ahead_ = 1;              // most sources of a call of the encoder, whose first slots are kept for it
-  std::vector<int32_t> freeSlots_; // the others
+  std::vector<int32_t> freeSlots_; // the others, but for the last one, which is the stepper's
   SchedulerCounts counts_;
   std::function<void(int64_t)> observer_; // may be empty
 };

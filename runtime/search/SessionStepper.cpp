@@ -95,6 +95,7 @@ Status SessionStepper::prepare(const Demand &demand) {
     have_ = next;
     TRANSEPT_TRY(bind());
   }
+  knowsPadding_ = false;
   have_.positions = next.positions; // of the same capacity
   if (block_)
     pool_.emplace(have_.rows, capacity_, BlockPool::blocksFor(have_.rows, capacity_));
@@ -209,8 +210,15 @@ Status SessionStepper::encode(RunArguments arguments, int64_t batch, int64_t len
   for (const program::Symbol &symbol : model_->manifest().generation_symbols())
     symbols.push_back(session_->symbol(symbol.name()));
   copies_.clear();
-  TRANSEPT_TRY(slots_->appendCopies(moves, batch, length, symbols, copies_));
-  return session_->copyInStates(copies_);
+  const int64_t last = have_.batch - 1;
+  TRANSEPT_TRY(slots_->appendCopies(moves, batch, length, knowsPadding_ ? last : -1, symbols, copies_));
+  auto padded = std::find_if(moves.begin(), moves.end(), [&](const SlotMove &move) { return move.positions < length; });
+  const bool shown = !knowsPadding_ && padded != moves.end();
+  if (shown)
+    TRANSEPT_TRY(slots_->appendPadding({padded->from, last}, batch, length, symbols, copies_));
+  TRANSEPT_TRY(session_->copyInStates(copies_));
+  knowsPadding_ = knowsPadding_ || shown;
+  return {};
 }
 
 AttentionWeights SessionStepper::attention(int64_t layer, int32_t row) const {

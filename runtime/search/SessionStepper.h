@@ -41,9 +41,13 @@ public:
   /// Whether sources may come while others are in use.
   bool takesSourcesInBetween() const { return incremental() && slots_; }
   /// Runs the encoder for `batch` sources of `length` positions, each at most those of the session, and moves what it
-  /// leaves to other slots. Uses the first `batch` slots for that; all that are neither these nor targets of a move
-  /// keep what they hold.
+  /// leaves to other slots. Uses the first `batch` slots for that, and the last one; all that are neither these nor
+  /// targets of a move keep what they hold. Where slots are longer than the call, a source needs a position of padding,
+  /// unless knowsPadding().
   Status encode(RunArguments arguments, int64_t batch, int64_t length, Span<const SlotMove> moves);
+  /// Whether a call since prepare() has shown what padding becomes, so that what lies behind a source can be made of
+  /// it.
+  bool knowsPadding() const { return knowsPadding_; }
 
   int64_t positions() const { return generation().position_limit(); }
   int64_t sourceLimit() const { return generation().source_limit(); }
@@ -97,6 +101,7 @@ private:
   std::unique_ptr<Session> session_;
   std::optional<SourceSlots> slots_;
   std::vector<StateCopy> copies_; // kept for its memory
+  bool knowsPadding_ = false;     // the last slot begins with a position of padding
   Demand have_;
   int64_t headBlocks_ = 0, capacity_ = 0; // capacity_: target positions, row stride of the block table
   int64_t written_ = 0;                   // rows of the session whose step state is not idle

@@ -9,9 +9,6 @@ namespace transept::search {
 
 namespace {
 
-/// Most bytes of a position that is repeated; a mask has one element, or one per head.
-constexpr int64_t repeatedBytes = 128;
-
 bool mentions(const program::Expr &expr, int64_t symbol) {
   return std::any_of(expr.terms().begin(), expr.terms().end(), [&](const program::Expr::Term &term) {
     return term.op() == program::Expr::SYMBOL && term.value() == symbol;
@@ -63,47 +60,64 @@ std::optional<SourceSlots> SourceSlots::create(const program::Manifest &manifest
   return result;
 }
 
-Status SourceSlots::appendCopies(Span<const SlotMove> moves, int64_t batch, int64_t length, Span<const int64_t> symbols,
-                                 std::vector<StateCopy> &copies) const {
+Result<SourceSlots::Shape> SourceSlots::shapeOf(const Slots &slots, int64_t batch, int64_t length,
+                                                Span<const int64_t> symbols) const {
+  const program::State &state = manifest_->states(slots.state);
   std::vector<int64_t> call(symbols.begin(), symbols.end()), from, to;
   if (batch_ >= 0)
     call[static_cast<size_t>(batch_)] = batch;
   if (source_ >= 0)
     call[static_cast<size_t>(source_)] = length;
+  TRANSEPT_TRY(denseBytes(state.dtype(), state.dims(), call, from).status());
+  TRANSEPT_TRY(denseBytes(state.dtype(), state.dims(), symbols, to).status());
+  Shape shape;
+  shape.sources = from[slots.batchAxis];
+  shape.slots = to[slots.batchAxis];
+  shape.element = dtypeSize(state.dtype());
+  for (int axis = slots.batchAxis + 1; axis < static_cast<int>(to.size()); ++axis) {
+    if (axis == slots.sourceAxis) {
+      shape.positions = from[axis];
+      shape.room = to[axis];
+      continue;
+    }
+    (axis < slots.sourceAxis ? shape.outer : shape.element) *= to[axis];
+  }
+  return shape;
+}
+
+Status SourceSlots::appendCopies(Span<const SlotMove> moves, int64_t batch, int64_t length, int64_t padding,
+                                 Span<const int64_t> symbols, std::vector<StateCopy> &copies) const {
   for (const Slots &slots : slots_) {
-    const program::State &state = manifest_->states(slots.state);
-    TRANSEPT_TRY(denseBytes(state.dtype(), state.dims(), call, from).status());
-    TRANSEPT_TRY(denseBytes(state.dtype(), state.dims(), symbols, to).status());
-    for (const SlotMove &move : moves)
-      TRANSEPT_TRY(appendCopy(slots, move, from, to, copies));
+    TRANSEPT_ASSIGN(Shape shape, shapeOf(slots, batch, length, symbols));
+    auto add = [&](int64_t from, int64_t to, int64_t bytes) {
+      copies.push_back({static_cast<size_t>(slots.state), static_cast<uint64_t>(from), static_cast<uint64_t>(to),
+                        static_cast<uint64_t>(bytes)});
+    };
+    for (const SlotMove &move : moves) {
+      if (!shape.holds(move))
+        return {Code::Internal, "a source does not fit into its slot"};
+      for (int64_t i = 0; i < shape.outer; ++i) {
+        add(shape.inCall(move.from, i, 0), shape.inSession(move.to, i, 0), shape.positions * shape.element);
+        const int64_t behind = padding < 0 || move.positions < length ? shape.inCall(move.from, i, shape.positions - 1)
+                                                                      : shape.inSession(padding, i, 0);
+        for (int64_t position = shape.positions; shape.repeats() && position < shape.room; ++position)
+          add(behind, shape.inSession(move.to, i, position), shape.element);
+      }
+    }
   }
   return {};
 }
 
-Status SourceSlots::appendCopy(const Slots &slots, const SlotMove &move, Span<const int64_t> from,
-                               Span<const int64_t> to, std::vector<StateCopy> &copies) const {
-  // A slot is [outer][positions][element bytes].
-  int64_t outer = 1, element = dtypeSize(manifest_->states(slots.state).dtype()), positions = 1, room = 1;
-  for (int axis = slots.batchAxis + 1; axis < static_cast<int>(to.size()); ++axis) {
-    if (axis == slots.sourceAxis) {
-      positions = from[axis];
-      room = to[axis];
-      continue;
-    }
-    (axis < slots.sourceAxis ? outer : element) *= to[axis];
-  }
-  if (positions < 1 || positions > room || move.from >= from[slots.batchAxis] || move.to >= to[slots.batchAxis])
-    return {Code::Internal, "a source does not fit into its slot"};
-  auto add = [&](int64_t first, int64_t target, int64_t bytes) {
-    copies.push_back({static_cast<size_t>(slots.state), static_cast<uint64_t>(first), static_cast<uint64_t>(target),
-                      static_cast<uint64_t>(bytes)});
-  };
-  for (int64_t i = 0; i < outer; ++i) {
-    const int64_t first = (move.from * outer + i) * positions * element,
-                  target = (move.to * outer + i) * room * element;
-    add(first, target, positions * element);
-    for (int64_t position = positions; element <= repeatedBytes && position < room; ++position)
-      add(first + (positions - 1) * element, target + position * element, element);
+Status SourceSlots::appendPadding(const SlotMove &move, int64_t batch, int64_t length, Span<const int64_t> symbols,
+                                  std::vector<StateCopy> &copies) const {
+  for (const Slots &slots : slots_) {
+    TRANSEPT_ASSIGN(Shape shape, shapeOf(slots, batch, length, symbols));
+    if (!shape.holds(move))
+      return {Code::Internal, "a source does not fit into its slot"};
+    for (int64_t i = 0; shape.repeats() && i < shape.outer; ++i)
+      copies.push_back({static_cast<size_t>(slots.state),
+                        static_cast<uint64_t>(shape.inCall(move.from, i, shape.positions - 1)),
+                        static_cast<uint64_t>(shape.inSession(move.to, i, 0)), static_cast<uint64_t>(shape.element)});
   }
   return {};
 }

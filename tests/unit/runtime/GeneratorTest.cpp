@@ -200,6 +200,25 @@ TEST(Generator, ARequestTakesThePlaceOfOneThatIsDone) {
   }
 }
 
+TEST(Generator, OneCallShowsWhatPaddingIs) {
+  // Sources of one length, in longer slots: only the first call of the encoder has a position more for each.
+  std::vector<json> requests;
+  for (int64_t i = 0; i < 60; ++i)
+    requests.push_back({{"input_ids", {10 + i % 50, 11, 12, 13, 14}}, {"max_new_tokens", 1 + i % 5}});
+  GeneratorOptions own;
+  own.batch = 4;
+  const std::vector<std::string> expected = answers(*generatorFor({}, {1, 1}), requests);
+  auto generator = generatorFor({}, own);
+  EXPECT_EQ(answersOfArrivals(*generator, requests, 7, 60), expected);
+  const SchedulerCounts &counts = generator->counts();
+  EXPECT_EQ(counts.positions, 60 * 5 + counts.padding);
+  EXPECT_GT(counts.padding, 0);
+  EXPECT_LE(counts.padding, own.batch);
+  // In a session that was used and set up again for longer ones, it is shown again.
+  requests[0]["input_ids"] = std::vector<int64_t>(18, 20);
+  EXPECT_EQ(answersOfArrivals(*generator, requests, 7, 60), answers(*generatorFor({}, {1, 1}), requests));
+}
+
 TEST(Generator, SourcesOfAStepStayWithinTheirBudget) {
   std::vector<json> requests;
   for (int64_t i = 0; i < 40; ++i) {

@@ -46,7 +46,7 @@ std::vector<int32_t> moved(const program::Manifest &manifest, Span<const SlotMov
   std::optional<SourceSlots> slots = SourceSlots::create(manifest);
   EXPECT_TRUE(slots);
   std::vector<StateCopy> copies;
-  Status status = slots->appendCopies(moves, 2, 3, session, copies);
+  Status status = slots->appendCopies(moves, 2, 3, -1, session, copies);
   EXPECT_TRUE(status.ok()) << status.message();
   for (const StateCopy &copy : copies) {
     EXPECT_EQ(copy.state, 0u);
@@ -62,6 +62,34 @@ TEST(SourceSlots, AMaskIsRepeatedBehindItsSource) {
   const std::vector<SlotMove> moves = {{0, 4}, {1, 2}};
   EXPECT_EQ(moved(manifestWith({"batch", "source"}), moves),
             (std::vector<int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 103, 104, 105, 105, 0, 0, 0, 0, 100, 101, 102, 102}));
+}
+
+TEST(SourceSlots, PaddingOfAnotherCallIsBehindASourceWithoutPadding) {
+  const program::Manifest manifest = manifestWith({"batch", "2", "source"});
+  std::optional<SourceSlots> slots = SourceSlots::create(manifest);
+  ASSERT_TRUE(slots);
+  const std::vector<int64_t> session = {1, 5, 4};
+  // A call over 2 sources of 3 positions, of which the second one has 2: its last position goes to slot 4.
+  std::vector<int32_t> memory(40);
+  std::iota(memory.begin(), memory.begin() + 12, 100);
+  std::vector<StateCopy> copies;
+  ASSERT_TRUE(slots->appendPadding({1, 4}, 2, 3, session, copies).ok());
+  auto apply = [&] {
+    for (const StateCopy &copy : copies)
+      std::copy_n(memory.begin() + static_cast<std::ptrdiff_t>(copy.from / 4), copy.bytes / 4,
+                  memory.begin() + static_cast<std::ptrdiff_t>(copy.to / 4));
+    copies.clear();
+  };
+  apply();
+  EXPECT_EQ(memory[32], 108);
+  EXPECT_EQ(memory[36], 111);
+  // A later call: the first source fills it, the second one has padding of its own.
+  std::iota(memory.begin(), memory.begin() + 12, 200);
+  const std::vector<SlotMove> moves = {{0, 2, 3}, {1, 3, 2}};
+  ASSERT_TRUE(slots->appendCopies(moves, 2, 3, 4, session, copies).ok());
+  apply();
+  EXPECT_EQ(std::vector<int32_t>(memory.begin() + 16, memory.begin() + 32),
+            (std::vector<int32_t>{200, 201, 202, 108, 203, 204, 205, 111, 206, 207, 208, 208, 209, 210, 211, 211}));
 }
 
 TEST(SourceSlots, TheSourceMayBeAnyLaterAxis) {
@@ -99,8 +127,8 @@ TEST(SourceSlots, RefusesWhatDoesNotFit) {
   std::vector<StateCopy> copies;
   const std::vector<int64_t> session = {1, 5, 4};
   const std::vector<SlotMove> outside = {{0, 5}}, inside = {{0, 4}};
-  EXPECT_FALSE(slots->appendCopies(outside, 2, 3, session, copies).ok());
-  EXPECT_FALSE(slots->appendCopies(inside, 2, 5, session, copies).ok());
+  EXPECT_FALSE(slots->appendCopies(outside, 2, 3, -1, session, copies).ok());
+  EXPECT_FALSE(slots->appendCopies(inside, 2, 5, -1, session, copies).ok());
 }
 
 } // namespace
