@@ -107,9 +107,11 @@ constexpr llvm::StringLiteral shaderAttrName = "kernel.shader";
 
 /// `items` over the symbols of the kernel.func, of which a workgroup computes `perGroup`; 0: each invocation computes
 /// one. A workgroup has `groupSize` invocations unless the device is better served by another multiple of `groupStep`.
+/// `tiles`, where it is set: the items of a variant that multiplies matrices of subgroups, one for each workgroup.
 struct ShaderWork {
   transept::DimAttr items;
   int64_t groupSize = 0, groupStep = 1, perGroup = 0;
+  transept::DimAttr tiles = nullptr;
 
   DictionaryAttr toAttribute() const;
   /// Nothing where it says something else.
@@ -133,9 +135,16 @@ struct VulkanCode {
   std::vector<std::string> features;
 };
 
-/// What a shader may use where a device offers it: the dot product of four 8-bit integers, and sums, maxima and minima
-/// over a subgroup. The second one is a property of devices, not a field of a feature struct.
-constexpr llvm::StringLiteral integerDotFeature = "shaderIntegerDotProduct", subgroupFeature = "subgroupArithmetic";
+/// What a shader may use where a device offers it: products of matrices of signed 8-bit integers by a subgroup, with
+/// all that they need; the dot product of four 8-bit integers; and sums, maxima and minima over a subgroup. The first
+/// and the last one are properties of devices, not fields of a feature struct.
+constexpr llvm::StringLiteral matrixFeature = "cooperativeMatrixInt8", integerDotFeature = "shaderIntegerDotProduct",
+                              subgroupFeature = "subgroupArithmetic";
+
+/// The tile of a workgroup that multiplies matrices of subgroups: its rows (its columns are a panel's), how many k are
+/// multiplied between two barriers, and the most matrices of sums that a subgroup holds. The sizes of the device's
+/// matrices divide the tile's.
+constexpr int64_t matrixTileRows = 32, matrixTileDepth = 128, matricesPerSubgroup = 4;
 
 /// Attribute of a spirv.module: an array of the features that make it another variant of its kernel than the plain one.
 constexpr llvm::StringLiteral shaderFeaturesAttrName = "kernel.features";

@@ -440,6 +440,16 @@ void ManifestBuilder::addShaders(program::CodeObject &object, ArrayRef<VulkanCod
         variant->add_features(feature);
       variant->set_shared_bytes(of.sharedBytes);
       variant->set_shared_bytes_per_invocation(of.sharedBytesPerInvocation);
+      if (!llvm::is_contained(of.features, matrixFeature))
+        continue;
+      if (!work->tiles)
+        return fail(owner + " has no tiles");
+      program::Shader::Tile *tile = variant->mutable_tile();
+      tile->set_rows(matrixTileRows);
+      tile->set_columns(panelColumns);
+      tile->set_depth(matrixTileDepth);
+      tile->set_matrices(matricesPerSubgroup);
+      *tile->mutable_items() = expr(work->tiles, stringsOf(function.getSymbols()), owner);
     }
     shader->set_group_size(work->groupSize);
     shader->set_group_step(work->groupStep);

@@ -60,6 +60,9 @@ private:
 
   Status checkSections();
   Status checkShaders(const program::CodeObject &code);
+  Status checkTile(const program::Shader &shader, const program::Shader::Tile &tile, int sizes,
+                   const std::string &name);
+  Status checkItems(const program::Expr &items, int sizes);
   Status checkStates();
   Status checkEntry(const program::Entry &entry);
   Status checkBuffer(const program::Entry &entry, const program::Buffer &buffer);
@@ -137,15 +140,31 @@ Status Verifier::checkShaders(const program::CodeObject &code) {
       if (variant.shared_bytes() > maxSharedBytes || variant.shared_bytes_per_invocation() > maxSharedBytes)
         return refuse(name + "shares " + std::to_string(variant.shared_bytes()) + " bytes and " +
                       std::to_string(variant.shared_bytes_per_invocation()) + " per invocation");
+      if (variant.has_tile())
+        TRANSEPT_TRY(checkTile(shader, variant.tile(), kernels_[static_cast<size_t>(i)].sizes, name));
     }
     if (shader.group_size() < 1 || shader.group_size() > maxGroupSize || shader.group_step() > maxGroupSize)
       return refuse(name + "has groups of " + std::to_string(shader.group_size()) + " in steps of " +
                     std::to_string(shader.group_step()));
-    const int sizes = kernels_[static_cast<size_t>(i)].sizes; // -1: it is never called
-    TRANSEPT_TRY(
-        verifyExpr(shader.items(), sizes < 0 ? std::numeric_limits<uint32_t>::max() : static_cast<size_t>(sizes)));
+    TRANSEPT_TRY(checkItems(shader.items(), kernels_[static_cast<size_t>(i)].sizes));
   }
   return {};
+}
+
+/// `sizes` of the kernel; -1: it is never called.
+Status Verifier::checkItems(const program::Expr &items, int sizes) {
+  return verifyExpr(items, sizes < 0 ? std::numeric_limits<uint32_t>::max() : static_cast<size_t>(sizes));
+}
+
+Status Verifier::checkTile(const program::Shader &shader, const program::Shader::Tile &tile, int sizes,
+                           const std::string &name) {
+  constexpr uint32_t most = 1024;
+  for (uint32_t size : {tile.rows(), tile.columns(), tile.depth(), tile.matrices()})
+    if (size < 1 || size > most || shader.items_per_group() != 1)
+      return refuse(name + "has tiles of " + std::to_string(tile.rows()) + " x " + std::to_string(tile.columns()) +
+                    " x " + std::to_string(tile.depth()) + ", " + std::to_string(tile.matrices()) +
+                    " matrices for a subgroup and " + std::to_string(shader.items_per_group()) + " for a workgroup");
+  return checkItems(tile.items(), sizes);
 }
 
 Status Verifier::checkStates() {

@@ -8,6 +8,7 @@
 #include "codegen/emit/Num.h"
 #include "codegen/vulkan/Int8Sums.h"
 #include "codegen/vulkan/Kernels.h"
+#include "codegen/vulkan/MatrixSums.h"
 
 using namespace mlir;
 using namespace mlir::kernel;
@@ -18,7 +19,10 @@ using emit::ProductKind;
 
 static_assert(contractColumns == 4, "columns of an invocation are read at once");
 
-SmallVector<Value> ContractSums::rowElements(const ContractTile &tile, Value row, Value k, int64_t count) {
+SmallVector<Value> vulkan::rowElements(Shader &shader, const ContractTile &tile, int64_t depth, Value row, Value k,
+                                       int64_t count) {
+  Emitter &e = shader.e;
+  Type f32 = e.f32();
   SmallVector<Value> elements;
   if (count == 4 && depth % 4 == 0) { // rows begin at multiples of 16 bytes
     Value four = shader.loadFour(e.pointer(tile.x, e.add(e.mul(row, e.index(depth)), k), f32));
@@ -36,39 +40,33 @@ SmallVector<Value> ContractSums::rowElements(const ContractTile &tile, Value row
   return elements;
 }
 
-Value ContractSums::loadWords(const ContractTile &tile, Value groupIndex, Type element) {
-  Value place = e.pointer(tile.weights, e.mul(groupIndex, e.index(panelColumns)), element);
-  return e.b.create<LLVM::LoadOp>(e.loc, VectorType::get({4}, element), place, /*alignment=*/16);
-}
-
 namespace {
 
 /// Products whose sums are floats.
-class FloatSums : public ContractSums {
+class FloatSums : public SlicedSums {
 public:
   FloatSums(Shader &shader, int64_t depth, ProductKind kind, int64_t block)
-      : ContractSums(shader, depth,
-                     kind == ProductKind::Float  ? 1
-                     : kind == ProductKind::Bf16 ? 2
-                                                 : 4),
+      : SlicedSums(shader, depth,
+                   kind == ProductKind::Float  ? 1
+                   : kind == ProductKind::Bf16 ? 2
+                                               : 4,
+                   shader.e.f32()),
         kind(kind), block(block) {}
 
-  Type element() override { return f32; }
-
+protected:
   /// Per element one chain over ascending k of the slice.
   SmallVector<Value> emit(const ContractTile &tile, int64_t height) override {
     SmallVector<Value> totals(height, e.number(shader.four(), 0));
     const int64_t step = depth % 4 == 0 ? 4 : groupSize;
-    Value steps = e.index((depth + step - 1) / step),
-          length = e.div(e.sub(e.add(steps, tile.slices), e.index(1)), tile.slices);
-    Value from = e.mul(tile.slice, length), to = e.minimum(e.add(from, length), steps);
+    Value steps = e.index((depth + step - 1) / step), length = e.div(e.sub(e.add(steps, slices), e.index(1)), slices);
+    Value from = e.mul(slice, length), to = e.minimum(e.add(from, length), steps);
     Emitter::Carried done = e.forLoop(from, to, 1, totals, [&](Value index, ValueRange sofar) {
       Emitter::Carried next(sofar);
       Value k = e.mul(index, e.index(step));
       SmallVector<Value> w = weightsAt(tile, k, step);
       for (int64_t r = 0; r < height; ++r) { // a row behind the last one computes the last one again
         Value row = e.minimum(e.index(r), e.sub(tile.count, e.index(1)));
-        for (auto [x, factor] : llvm::zip(rowElements(tile, row, k, step), w))
+        for (auto [x, factor] : llvm::zip(rowElements(shader, tile, depth, row, k, step), w))
           next[r] = e.fma(shader.splat(kind == ProductKind::Bf16 ? rounded(x) : x), factor, next[r]);
       }
       return next;
@@ -102,7 +100,8 @@ private:
 
   /// Of the four columns, for the block of k.
   Value scalesAt(const ContractTile &tile, Value k) {
-    return shader.loadFour(e.pointer(tile.scales, e.mul(e.div(k, e.index(block)), e.index(panelColumns)), f32));
+    Value row = e.mul(e.div(k, e.index(block)), e.index(panelColumns));
+    return shader.loadFour(e.pointer(tile.scales, e.add(row, column), f32));
   }
 
   Value asFloats(Value words) { return e.b.create<arith::BitcastOp>(e.loc, shader.four(), words); }
@@ -125,7 +124,11 @@ std::unique_ptr<ContractSums> ContractSums::create(Shader &shader, ContractOp op
   if (failed(kind))
     return nullptr;
   const int64_t depth = op.getK();
-  if (*kind == ProductKind::Int8 || *kind == ProductKind::Integers)
-    return std::make_unique<Int8Sums>(shader, depth, /*rounds=*/*kind == ProductKind::Int8);
+  if (*kind == ProductKind::Int8 || *kind == ProductKind::Integers) {
+    const bool rounds = *kind == ProductKind::Int8;
+    if (shader.mayUse(matrixFeature))
+      return std::make_unique<MatrixSums>(shader, depth, rounds);
+    return std::make_unique<Int8Sums>(shader, depth, rounds);
+  }
   return std::make_unique<FloatSums>(shader, depth, *kind, op.getBlock());
 }

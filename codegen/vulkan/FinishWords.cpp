@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/vulkan/FinishWords.h"
+#include "codegen/vulkan/ToSpirv.h"
+#include "transept/abi.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
@@ -23,10 +25,25 @@ enum Opcode : uint32_t {
   OpFAdd = 129,
   OpFSub = 131,
   OpIMul = 132,
-  OpFMul = 133
+  OpFMul = 133,
+  OpTypeCooperativeMatrix = 4456
 };
-enum Decoration : uint32_t { BuiltIn = 11, NoContraction = 42 };
+enum Decoration : uint32_t { SpecId = 1, BuiltIn = 11, NoContraction = 42 };
 constexpr uint32_t workgroupSize = 25;
+
+/// The identifier of the constant that stands behind a word of matrixSizeWord.
+std::optional<uint32_t> matrixConstantOf(uint32_t word) {
+  switch (word) {
+  case matrixSizeWord(MatrixSize::Rows):
+    return TRANSEPT_SHADER_MATRIX_ROWS;
+  case matrixSizeWord(MatrixSize::Columns):
+    return TRANSEPT_SHADER_MATRIX_COLUMNS;
+  case matrixSizeWord(MatrixSize::Depth):
+    return TRANSEPT_SHADER_MATRIX_DEPTH;
+  default:
+    return std::nullopt;
+  }
+}
 
 uint32_t head(size_t count, Opcode code) { return static_cast<uint32_t>(count << 16) | code; }
 
@@ -45,13 +62,15 @@ public:
         appendLength(out, instruction);
       else
         out.append(instruction.begin(), instruction.end());
+      if (instruction[0] == head(7, OpTypeCooperativeMatrix))
+        setSizes(MutableArrayRef<uint32_t>(out).take_back(7));
     }
     out[boundAt] = bound;
     words.assign(out.begin(), out.end());
   }
 
 private:
-  /// What is to be decorated, where decorations end, and the constants that are lengths of arrays.
+  /// What is to be decorated, where decorations end, and the constants that are lengths of arrays or sizes of matrices.
   void collect() {
     bound = words[boundAt];
     for (size_t at = headerWords; at < words.size(); at += words[at] >> 16) {
@@ -67,6 +86,11 @@ private:
       }
       if (code == OpTypeArray)
         lengths.insert(words[at + 3]);
+      if (words[at] == head(4, OpDecorate) && words[at + 2] == SpecId)
+        pipelineConstants[words[at + 3]] = words[at + 1];
+      if (words[at] == head(4, OpConstant))
+        if (std::optional<uint32_t> constant = matrixConstantOf(words[at + 3]))
+          matrixSizes[words[at + 2]] = *constant;
     }
   }
 
@@ -81,9 +105,18 @@ private:
     out.append({head(6, OpSpecConstantOp), constant[1], constant[2], OpIMul, groupSize, each});
   }
 
+  /// Rows and columns of a type of matrices.
+  void setSizes(MutableArrayRef<uint32_t> type) {
+    for (uint32_t &size : type.slice(4, 2))
+      if (auto found = matrixSizes.find(size); found != matrixSizes.end())
+        size = pipelineConstants.lookup(found->second);
+  }
+
   SmallVectorImpl<uint32_t> &words;
   SmallVector<uint32_t> decorations;
   llvm::DenseSet<uint32_t> lengths;
+  llvm::DenseMap<uint32_t, uint32_t> pipelineConstants; // by SpecId
+  llvm::DenseMap<uint32_t, uint32_t> matrixSizes;       // SpecId, by the constant in its place
   size_t types = 0;
   uint32_t groupSize = 0, bound = 0;
 };

@@ -16,8 +16,8 @@ constexpr std::optional<int64_t> perInvocationOf(int64_t length) {
 }
 
 /// Says of every sum and product of floats that it is to be rounded on its own: formulas rely on it, and a driver may
-/// otherwise contract them. Makes the specialisation constant composite the size of workgroups, and lengths of shared
-/// arrays multiples of its first component.
+/// otherwise contract them. Makes the specialisation constant composite the size of workgroups, lengths of shared
+/// arrays multiples of its first component, and sizes of matrices the constants that pipelines set.
 void finishWords(SmallVectorImpl<uint32_t> &words);
 
 } // namespace mlir::kernel::vulkan

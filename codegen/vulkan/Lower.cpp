@@ -65,16 +65,23 @@ struct Variant {
 
 } // namespace
 
-/// Emits the function of one variant at the builder. Nothing where features were allowed and it uses none.
-static FailureOr<std::optional<Variant>> emitVariant(OpBuilder &builder, FuncOp func, int64_t groupSize, bool isPlain) {
+/// What variants of a shader may use, the best first: each set without what its predecessor had before it.
+static constexpr StringLiteral usable[] = {matrixFeature, integerDotFeature, subgroupFeature};
+static constexpr size_t firstUsable[] = {0, 1, std::size(usable)};
+
+/// Emits the function of a variant at the builder. Nothing where it uses no more than the next one may.
+static FailureOr<std::optional<Variant>> emitVariant(OpBuilder &builder, FuncOp func, int64_t groupSize, size_t which) {
   Block *end = builder.getInsertionBlock();
-  Shader shader(builder, func, isPlain);
+  Shader shader(builder, func, ArrayRef(usable).drop_front(firstUsable[which]));
   LogicalResult emitted = emitKernel(shader, func);
   auto function = cast<func::FuncOp>(end->back());
   builder.setInsertionPointToEnd(end);
   if (failed(emitted))
     return failure();
-  if (!isPlain && shader.features().empty()) {
+  const bool isPlain = which + 1 == std::size(firstUsable);
+  if (!isPlain && llvm::all_of(shader.features(), [&](StringRef feature) {
+        return llvm::is_contained(ArrayRef(usable).drop_front(firstUsable[which + 1]), feature);
+      })) {
     function.erase();
     return std::optional<Variant>();
   }
@@ -116,8 +123,8 @@ OwningOpRef<ModuleOp> kernel::lowerVulkan(ModuleOp module) {
       func.emitOpError("is not scheduled for shaders");
       return {};
     }
-    for (bool isPlain : {false, true}) {
-      FailureOr<std::optional<Variant>> variant = emitVariant(builder, func, work->groupSize, isPlain);
+    for (size_t which = work->tiles ? 0 : 1; which < std::size(firstUsable); ++which) {
+      FailureOr<std::optional<Variant>> variant = emitVariant(builder, func, work->groupSize, which);
       if (failed(variant))
         return {};
       if (*variant)

@@ -33,9 +33,14 @@ ShaderWork vulkan::workOf(Operation *kernel) {
         int64_t panels = 0;
         for (int64_t columns : op.getParts())
           panels += (columns + panelColumns - 1) / panelColumns;
-        DimAttr items = dimMul(dimConstant(context, panels), emit::chunksOf(op.getRows(), contractRows));
+        auto itemsOf = [&](int64_t rows) {
+          return dimMul(dimConstant(context, panels), emit::chunksOf(op.getRows(), rows));
+        };
         constexpr int64_t usualSlices = 8;
-        return ShaderWork{items, contractTeam * usualSlices, contractTeam, /*perGroup=*/1};
+        ShaderWork work{itemsOf(contractRows), contractTeam * usualSlices, contractTeam, /*perGroup=*/1};
+        if (op.getQuantised() || (!op.getInputs().empty() && elementTypeOf(op.getInputs()[0].getType()).isInteger(8)))
+          work.tiles = itemsOf(matrixTileRows);
+        return work;
       })
       .Case([&](RowsOp op) { return together(op.getRows()); })
       .Case<AttendOp, AttendCacheOp, AttendSourceOp>(
@@ -50,10 +55,13 @@ ShaderWork vulkan::workOf(Operation *kernel) {
 
 DictionaryAttr ShaderWork::toAttribute() const {
   Builder builder(items.getContext());
-  return builder.getDictionaryAttr({builder.getNamedAttr("group_size", builder.getI64IntegerAttr(groupSize)),
-                                    builder.getNamedAttr("group_step", builder.getI64IntegerAttr(groupStep)),
-                                    builder.getNamedAttr("items", items),
-                                    builder.getNamedAttr("items_per_group", builder.getI64IntegerAttr(perGroup))});
+  SmallVector<NamedAttribute> fields = {builder.getNamedAttr("group_size", builder.getI64IntegerAttr(groupSize)),
+                                        builder.getNamedAttr("group_step", builder.getI64IntegerAttr(groupStep)),
+                                        builder.getNamedAttr("items", items),
+                                        builder.getNamedAttr("items_per_group", builder.getI64IntegerAttr(perGroup))};
+  if (tiles)
+    fields.push_back(builder.getNamedAttr("tiles", tiles));
+  return builder.getDictionaryAttr(fields);
 }
 
 std::optional<ShaderWork> ShaderWork::fromAttribute(Attribute attribute) {
@@ -65,5 +73,5 @@ std::optional<ShaderWork> ShaderWork::fromAttribute(Attribute attribute) {
        each = dictionary.getAs<IntegerAttr>("items_per_group");
   if (!items || !size || !step || !each)
     return std::nullopt;
-  return ShaderWork{items, size.getInt(), step.getInt(), each.getInt()};
+  return ShaderWork{items, size.getInt(), step.getInt(), each.getInt(), dictionary.getAs<DimAttr>("tiles")};
 }

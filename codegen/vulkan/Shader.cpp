@@ -44,8 +44,8 @@ static emit::KernelFunction createFunction(OpBuilder &b, FuncOp source) {
           /*scratch=*/Value()};
 }
 
-Shader::Shader(OpBuilder &builder, FuncOp source, bool isPlain)
-    : e(builder, source, machine, createFunction(builder, source)), isPlain(isPlain) {
+Shader::Shader(OpBuilder &builder, FuncOp source, ArrayRef<StringLiteral> usable)
+    : e(builder, source, machine, createFunction(builder, source)), usable(usable) {
   Block *entry = builder.getInsertionBlock();
   auto argument = [&](ShaderArgument which) { return e.castIndex(entry->getArgument(which), builder.getIndexType()); };
   group = argument(GroupArgument);
@@ -53,10 +53,13 @@ Shader::Shader(OpBuilder &builder, FuncOp source, bool isPlain)
   groupSize = argument(GroupSizeArgument);
   subgroup = argument(SubgroupArgument);
   subgroups = argument(SubgroupsArgument);
+  matrixRows = argument(MatrixRowsArgument);
+  matrixColumns = argument(MatrixColumnsArgument);
+  matrixDepth = argument(MatrixDepthArgument);
 }
 
 bool Shader::mayUse(StringRef feature) {
-  if (isPlain)
+  if (!llvm::is_contained(usable, feature))
     return false;
   used.insert(feature);
   return true;

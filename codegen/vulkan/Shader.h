@@ -16,12 +16,14 @@ constexpr int64_t usualGroupSize = 64;
 /// The code of one kernel.func, executed by all invocations of a workgroup.
 class Shader {
 public:
-  /// Appends the function, with the arguments of ShaderArgument, at the builder's insertion point. `isPlain`: it uses
-  /// what every device offers.
-  Shader(OpBuilder &builder, FuncOp source, bool isPlain);
+  /// Appends the function, with the arguments of ShaderArgument, at the builder's insertion point. Beyond what every
+  /// device offers it may use the features of `usable`, which must outlive it.
+  Shader(OpBuilder &builder, FuncOp source, ArrayRef<StringLiteral> usable);
 
   emit::Emitter e;
-  Value group, local, groupSize; // index: which workgroup, which invocation of it, of how many
+  Value group, local, groupSize;                // index: which workgroup, which invocation of it, of how many
+  Value subgroup, subgroups;                    // index: which subgroup of the workgroup, of how many
+  Value matrixRows, matrixColumns, matrixDepth; // index: the device's matrices have m rows, n columns, k in between
 
   /// Whether code may use a feature; where it asks, it does.
   bool mayUse(StringRef feature);
@@ -61,8 +63,7 @@ public:
 private:
   Value combineSubgroup(StringRef kind, Value mine);
 
-  const bool isPlain;
-  Value subgroup, subgroups; // index: which subgroup of the workgroup, of how many
+  const ArrayRef<StringLiteral> usable;
   llvm::SetVector<StringRef> used;
 };
 

@@ -4,6 +4,7 @@
 #include "codegen/vulkan/ShaderModule.h"
 #include "codegen/vulkan/FinishWords.h"
 #include "mlir/Dialect/LLVMIR/LLVMTypes.h"
+#include "mlir/IR/IRMapping.h"
 #include "transept/abi.h"
 
 using namespace mlir;
@@ -11,11 +12,12 @@ using namespace mlir::kernel;
 using namespace mlir::kernel::vulkan;
 
 static constexpr StringLiteral groupSizeName = "group_size";
+static constexpr StringLiteral matrixSizeNames[] = {"matrix_rows", "matrix_columns", "matrix_depth"};
 
-ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
-    : b(target.getContext()), loc(loc), groupSize(groupSize) {
-  module =
-      target.create<spirv::ModuleOp>(loc, spirv::AddressingModel::PhysicalStorageBuffer64, spirv::MemoryModel::GLSL450);
+ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize, bool usesMatrices)
+    : b(target.getContext()), loc(loc), groupSize(groupSize), usesMatrices(usesMatrices) {
+  module = target.create<spirv::ModuleOp>(loc, spirv::AddressingModel::PhysicalStorageBuffer64,
+                                          usesMatrices ? spirv::MemoryModel::Vulkan : spirv::MemoryModel::GLSL450);
   for (spirv::Capability needed :
        {spirv::Capability::Shader, spirv::Capability::PhysicalStorageBufferAddresses, spirv::Capability::Int64})
     capabilities.insert(needed);
@@ -23,6 +25,8 @@ ShaderModule::ShaderModule(OpBuilder &target, Location loc, int64_t groupSize)
   function = b.create<spirv::FuncOp>(loc, TRANSEPT_SHADER_ENTRY_POINT, b.getFunctionType({}, {}),
                                      spirv::FunctionControl::None);
   createGroupSize();
+  if (usesMatrices)
+    createMatrixSizes();
   b.setInsertionPointToStart(function.addEntryBlock());
   createArguments();
 }
@@ -32,13 +36,29 @@ void ShaderModule::createGroupSize() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(function);
   Type i32 = b.getI32Type();
-  auto size = b.create<spirv::SpecConstantOp>(loc, b.getStringAttr(groupSizeName), b.getI32IntegerAttr(groupSize));
-  size->setAttr("spec_id", b.getI32IntegerAttr(TRANSEPT_SHADER_GROUP_SIZE));
+  auto size = specConstant(groupSizeName, groupSize, TRANSEPT_SHADER_GROUP_SIZE);
   auto one = b.create<spirv::SpecConstantOp>(loc, b.getStringAttr("one"), b.getI32IntegerAttr(1));
   auto reference = [](spirv::SpecConstantOp constant) -> Attribute { return SymbolRefAttr::get(constant); };
   b.create<spirv::SpecConstantCompositeOp>(loc, TypeAttr::get(VectorType::get({3}, i32)),
                                            b.getStringAttr("group_sizes"),
                                            b.getArrayAttr({reference(size), reference(one), reference(one)}));
+}
+
+/// Where the pipeline says nothing, they are those of many devices.
+void ShaderModule::createMatrixSizes() {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(function);
+  specConstant(matrixSizeNames[0], 16, TRANSEPT_SHADER_MATRIX_ROWS);
+  specConstant(matrixSizeNames[1], 16, TRANSEPT_SHADER_MATRIX_COLUMNS);
+  specConstant(matrixSizeNames[2], 32, TRANSEPT_SHADER_MATRIX_DEPTH);
+  capabilities.insert(spirv::Capability::VulkanMemoryModel);
+  capabilities.insert(spirv::Capability::Int8);
+}
+
+spirv::SpecConstantOp ShaderModule::specConstant(StringRef name, int64_t value, int64_t id) {
+  auto constant = b.create<spirv::SpecConstantOp>(loc, b.getStringAttr(name), b.getI32IntegerAttr(value));
+  constant->setAttr("spec_id", b.getI32IntegerAttr(id));
+  return constant;
 }
 
 void ShaderModule::createArguments() {
@@ -64,6 +84,8 @@ Value ShaderModule::argument(ShaderArgument which) {
   Value word;
   if (which == GroupSizeArgument) {
     word = b.create<spirv::ReferenceOfOp>(loc, i32, groupSizeName);
+  } else if (which >= MatrixRowsArgument) {
+    word = b.create<spirv::ReferenceOfOp>(loc, i32, matrixSizeNames[which - MatrixRowsArgument]);
   } else {
     bool isOne = which == SubgroupArgument;
     capabilities.insert(spirv::Capability::GroupNonUniform);
@@ -98,7 +120,7 @@ Value ShaderModule::addressOf(spirv::GlobalVariableOp variable) { return b.creat
 //-----------------------------------------------------------------------------------------===//
 
 bool ShaderModule::holds(Type type) {
-  if (isa<IndexType, LLVM::LLVMPointerType>(type))
+  if (isa<IndexType, LLVM::LLVMPointerType, spirv::CooperativeMatrixType>(type))
     return true;
   if (auto vector = dyn_cast<VectorType>(type))
     if (vector.getRank() != 1 || vector.getNumElements() < 2 || vector.getNumElements() > 4)
@@ -186,8 +208,29 @@ Value ShaderModule::sharedArray(Type element, int64_t count, bool perInvocation)
 Value ShaderModule::element(Value array, Value index) {
   return b.create<spirv::AccessChainOp>(loc, array, ValueRange{index});
 }
-Value ShaderModule::load(Value pointer) { return b.create<spirv::LoadOp>(loc, pointer); }
-void ShaderModule::store(Value pointer, Value value) { b.create<spirv::StoreOp>(loc, pointer, value); }
+static bool isShared(Value pointer) {
+  return cast<spirv::PointerType>(pointer.getType()).getStorageClass() == spirv::StorageClass::Workgroup;
+}
+
+/// How memory is accessed that others see, too: Vulkan's memory model takes it for the invocation's own otherwise.
+spirv::MemoryAccess ShaderModule::sharedAccess() const {
+  return usesMatrices ? spirv::MemoryAccess::NonPrivatePointer : spirv::MemoryAccess::None;
+}
+
+Value ShaderModule::load(Value pointer) {
+  if (!usesMatrices || !isShared(pointer))
+    return b.create<spirv::LoadOp>(loc, pointer);
+  return b.create<spirv::LoadOp>(loc, pointer, spirv::MemoryAccessAttr::get(b.getContext(), sharedAccess()),
+                                 IntegerAttr());
+}
+
+void ShaderModule::store(Value pointer, Value value) {
+  if (!usesMatrices || !isShared(pointer))
+    b.create<spirv::StoreOp>(loc, pointer, value);
+  else
+    b.create<spirv::StoreOp>(loc, pointer, value, spirv::MemoryAccessAttr::get(b.getContext(), sharedAccess()),
+                             IntegerAttr());
+}
 
 //===- Buffers
 //-----------------------------------------------------------------------------------------------------===//
@@ -208,19 +251,21 @@ Value ShaderModule::pointerTo(Value address, Type type) {
 }
 
 Value ShaderModule::loadFrom(Value address, Type type, int64_t alignment) {
-  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned);
+  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned | sharedAccess());
   return b.create<spirv::LoadOp>(loc, pointerTo(address, type), aligned, b.getI32IntegerAttr(alignment));
 }
 
 void ShaderModule::storeTo(Value address, Value value, int64_t alignment) {
-  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned);
+  auto aligned = spirv::MemoryAccessAttr::get(b.getContext(), spirv::MemoryAccess::Aligned | sharedAccess());
   b.create<spirv::StoreOp>(loc, pointerTo(address, value.getType()), value, aligned, b.getI32IntegerAttr(alignment));
 }
 
 Value ShaderModule::exchangeIfEqual(Value address, Value expected, Value replacement) {
+  // The queue's is as far as Vulkan's memory model goes without a feature more.
   return b.create<spirv::AtomicCompareExchangeOp>(loc, expected.getType(), pointerTo(address, expected.getType()),
-                                                  spirv::Scope::Device, spirv::MemorySemantics::None,
-                                                  spirv::MemorySemantics::None, replacement, expected);
+                                                  usesMatrices ? spirv::Scope::QueueFamily : spirv::Scope::Device,
+                                                  spirv::MemorySemantics::None, spirv::MemorySemantics::None,
+                                                  replacement, expected);
 }
 
 //===- Control flow
@@ -268,7 +313,7 @@ void ShaderModule::branch(Value condition, Code then, Code otherwise) {
 //===- The end
 //-----------------------------------------------------------------------------------------------------===//
 
-void ShaderModule::declareNeedsOf(Operation &op) {
+Operation *ShaderModule::take(Operation &op, ValueRange operands) {
   auto insertAll = [](auto sets, auto &target) {
     for (auto alternatives : sets)
       target.insert(alternatives.front());
@@ -277,6 +322,13 @@ void ShaderModule::declareNeedsOf(Operation &op) {
     insertAll(needs.getCapabilities(), capabilities);
   if (auto needs = dyn_cast<spirv::QueryExtensionInterface>(op))
     insertAll(needs.getExtensions(), extensions);
+  IRMapping mapping;
+  mapping.map(op.getOperands(), operands);
+  Operation *taken = b.clone(op, mapping);
+  if (auto barrier = dyn_cast<spirv::ControlBarrierOp>(taken); barrier && usesMatrices)
+    barrier.setMemorySemantics(barrier.getMemorySemantics() | spirv::MemorySemantics::MakeAvailable |
+                               spirv::MemorySemantics::MakeVisible);
+  return taken;
 }
 
 spirv::ModuleOp ShaderModule::finish() {

@@ -14,7 +14,8 @@ namespace mlir::kernel::vulkan {
 /// capabilities that its types need. Buffers are 64-bit addresses (PhysicalStorageBuffer64).
 class ShaderModule {
 public:
-  ShaderModule(OpBuilder &target, Location loc, int64_t groupSize);
+  /// `usesMatrices`: subgroups multiply matrices, for which the module has the memory model of Vulkan.
+  ShaderModule(OpBuilder &target, Location loc, int64_t groupSize, bool usesMatrices);
 
   /// Where the code of the entry point goes.
   OpBuilder b;
@@ -58,14 +59,17 @@ public:
   void branch(Value condition, Code then);
   void branch(Value condition, Code then, Code otherwise);
 
-  /// Capabilities and extensions of an op that is taken as it is.
-  void declareNeedsOf(Operation &op);
+  /// An op of the spirv dialect as it is, with these operands; declares the capabilities and extensions it needs.
+  Operation *take(Operation &op, ValueRange operands);
 
   /// Writes down the entry point and the capabilities.
   spirv::ModuleOp finish();
 
 private:
   void createGroupSize();
+  void createMatrixSizes();
+  spirv::SpecConstantOp specConstant(StringRef name, int64_t value, int64_t id);
+  spirv::MemoryAccess sharedAccess() const;
   void createArguments();
   spirv::GlobalVariableOp global(StringRef name, Type type, spirv::StorageClass storage, StringRef builtIn = "");
   Value addressOf(spirv::GlobalVariableOp variable);
@@ -73,6 +77,7 @@ private:
   Value firstComponent(spirv::GlobalVariableOp variable);
 
   const int64_t groupSize;
+  const bool usesMatrices;
   spirv::ModuleOp module;
   spirv::FuncOp function;
   Value arguments[ShaderArguments];

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -54,6 +53,8 @@ private:
     if (!llvm::all_of(op.getOperands(),
                       [&](Value operand) { return values.contains(operand) || places.contains(operand); }))
       return op.emitOpError("uses a value that shaders cannot hold");
+    if (auto cast = dyn_cast<UnrealizedConversionCastOp>(op))
+      return convertCast(cast);
     for (Type type : op.getResultTypes())
       if (!m.holds(type) && !isa<LLVM::AtomicCmpXchgOp>(op))
         return op.emitOpError("has a result of type ") << type << ", which shaders cannot hold";
@@ -62,11 +63,7 @@ private:
     if (isa<LLVM::LLVMDialect>(op.getDialect()))
       return convertMemory(op);
     if (isa<spirv::SPIRVDialect>(op.getDialect())) {
-      IRMapping mapping;
-      for (Value operand : op.getOperands())
-        mapping.map(operand, value(operand));
-      m.declareNeedsOf(op);
-      for (auto [original, result] : llvm::zip(op.getResults(), b.clone(op, mapping)->getResults()))
+      for (auto [original, result] : llvm::zip(op.getResults(), m.take(op, convertedOperands(op))->getResults()))
         values[original] = result;
       return success();
     }
@@ -234,6 +231,15 @@ private:
     if (int64_t bytes = m.bytesOf(typeOf(op.getElemType())); bytes != 1)
       offset = b.create<spirv::IMulOp>(loc(), index, m.integer(bytes));
     values[op] = b.create<spirv::IAddOp>(loc(), value(op.getBase()), offset);
+    return success();
+  }
+
+  /// A place as a pointer of the spirv dialect.
+  LogicalResult convertCast(UnrealizedConversionCastOp op) {
+    auto place = op.getNumOperands() == 1 && op.getNumResults() == 1 ? places.find(op.getOperand(0)) : places.end();
+    if (place == places.end())
+      return op.emitOpError("is not supported in a shader");
+    values[op.getResult(0)] = m.element(place->second.array, place->second.index);
     return success();
   }
 
@@ -537,7 +543,9 @@ private:
 } // namespace
 
 FailureOr<spirv::ModuleOp> vulkan::convertToSpirv(func::FuncOp function, int64_t groupSize, OpBuilder &target) {
-  ShaderModule module(target, function.getLoc(), groupSize);
+  auto found = [](spirv::KHRCooperativeMatrixMulAddOp) { return WalkResult::interrupt(); };
+  const bool usesMatrices = function.walk(found).wasInterrupted();
+  ShaderModule module(target, function.getLoc(), groupSize, usesMatrices);
   LogicalResult converted = Converter(module, function).run();
   spirv::ModuleOp result = module.finish();
   if (failed(converted))

@@ -28,8 +28,16 @@ enum ShaderArgument : unsigned {
   GroupSizeArgument,
   SubgroupArgument, // i64: which subgroup of the workgroup, of how many
   SubgroupsArgument,
+  MatrixRowsArgument, // i64: sizes of the matrices that a subgroup multiplies
+  MatrixColumnsArgument,
+  MatrixDepthArgument,
   ShaderArguments
 };
+
+/// Sizes of matrices that are constants of the pipeline, TRANSEPT_SHADER_MATRIX_…; until finishWords, types say
+/// matrixSizeWord instead of them.
+enum class MatrixSize : uint32_t { Rows = 1, Columns, Depth };
+constexpr uint32_t matrixSizeWord(MatrixSize size) { return 0x7d000000 + static_cast<uint32_t>(size); }
 
 /// Unit attribute of an alloca: its size is meant for each invocation of the workgroup.
 constexpr llvm::StringLiteral perInvocationAttrName = "per_invocation";

@@ -35,6 +35,7 @@ Result<LoaderApi> LoaderApi::open(const std::string &library) {
 
 Result<InstanceApi> InstanceApi::of(const LoaderApi &loader, VkInstance instance) {
   InstanceApi api;
+  api.GetInstanceProcAddr = loader.GetInstanceProcAddr;
 #define LOAD(name)                                                                                                     \
   api.name = reinterpret_cast<PFN_vk##name>(loader.GetInstanceProcAddr(instance, "vk" #name));                         \
   if (!api.name)                                                                                                       \

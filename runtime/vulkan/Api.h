@@ -17,7 +17,8 @@ namespace transept::vulkan {
 
 #define TRANSEPT_VULKAN_INSTANCE(X) \
   X(DestroyInstance) X(EnumeratePhysicalDevices) X(GetPhysicalDeviceProperties2) X(GetPhysicalDeviceFeatures2) \
-  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr)
+  X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceQueueFamilyProperties) X(CreateDevice) X(GetDeviceProcAddr) \
+  X(EnumerateDeviceExtensionProperties)
 
 #define TRANSEPT_VULKAN_DEVICE(X) \
   X(DestroyDevice) X(GetDeviceQueue) X(QueueSubmit) X(CreateBuffer) X(DestroyBuffer) X(GetBufferMemoryRequirements) \
@@ -42,6 +43,7 @@ struct LoaderApi {
 };
 
 struct InstanceApi {
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr = nullptr; // for what not every instance has
   TRANSEPT_VULKAN_INSTANCE(TRANSEPT_VULKAN_MEMBER)
 
   static Result<InstanceApi> of(const LoaderApi &loader, VkInstance instance);

@@ -1,5 +1,6 @@
 #include "runtime/vulkan/CheckShader.h"
 
+#include "runtime/vulkan/Features.h"
 #include "transept/abi.h"
 
 #include <algorithm>
@@ -13,7 +14,8 @@ namespace {
 constexpr uint32_t magic = 0x07230203, newestVersion = 0x00010500, idLimit = 0x400000;
 constexpr size_t headerWords = 5;
 enum Opcode : uint32_t { OpMemoryModel = 14, OpEntryPoint = 15, OpExecutionMode = 16, OpCapability = 17 };
-constexpr uint32_t physicalStorageBuffer64 = 5348, glslMemoryModel = 1, computeModel = 5, localSizeMode = 17;
+constexpr uint32_t physicalStorageBuffer64 = 5348, glslMemoryModel = 1, vulkanMemoryModel = 3, computeModel = 5,
+                   localSizeMode = 17;
 
 struct Capability {
   uint32_t number;
@@ -40,14 +42,19 @@ constexpr Capability capabilities[] = {
     {6017, "shaderIntegerDotProduct"}, // DotProductInput4x8Bit
     {6018, "shaderIntegerDotProduct"}, // DotProductInput4x8BitPacked
     {6019, "shaderIntegerDotProduct"}, // DotProduct
+    {6022, matrixInt8},                // CooperativeMatrixKHR
 };
 
 Status refuse(const std::string &why) { return {Code::ArtifactRefused, why}; }
 
+bool contains(const std::vector<std::string> &features, const char *feature) {
+  return std::find(features.begin(), features.end(), feature) != features.end();
+}
+
 Status checkCapability(uint32_t number, const std::vector<std::string> &features) {
   for (const Capability &capability : capabilities)
     if (capability.number == number)
-      return !capability.feature || std::find(features.begin(), features.end(), capability.feature) != features.end()
+      return !capability.feature || contains(features, capability.feature)
                  ? Status()
                  : refuse(std::string("uses ") + capability.feature + ", which its code object does not name");
   return refuse("uses SPIR-V capability " + std::to_string(number) + ", which this runtime does not know");
@@ -72,7 +79,9 @@ Status checkInstruction(const uint32_t *words, size_t count, uint32_t groupSize,
     return count == 2 ? checkCapability(words[1], features) : refuse("has a malformed capability");
   case OpMemoryModel:
     ++declared.memoryModels;
-    return count == 3 && words[1] == physicalStorageBuffer64 && words[2] == glslMemoryModel
+    return count == 3 && words[1] == physicalStorageBuffer64 &&
+                   (words[2] == glslMemoryModel ||
+                    (words[2] == vulkanMemoryModel && contains(features, "vulkanMemoryModel")))
                ? Status()
                : refuse("has another memory model");
   case OpEntryPoint:

@@ -1,5 +1,7 @@
 #include "runtime/vulkan/Features.h"
 
+#include <algorithm>
+
 namespace transept::vulkan {
 
 namespace {
@@ -65,6 +67,16 @@ std::string joinWords(const std::vector<std::string> &words) {
   return out.empty() ? "none" : out;
 }
 
+std::vector<std::string> withImplied(std::vector<std::string> features) {
+  // With Vulkan's memory model enabled, the atomics of other shaders need the scope of the device.
+  if (std::find(features.begin(), features.end(), matrixInt8) != features.end())
+    for (const char *implied : {"shaderInt8", "vulkanMemoryModel", "vulkanMemoryModelDeviceScope",
+                                "subgroupSizeControl", "computeFullSubgroups"})
+      if (std::find(features.begin(), features.end(), implied) == features.end())
+        features.push_back(implied);
+  return features;
+}
+
 std::vector<std::string> basicFeatures() { return {"shaderInt64", "bufferDeviceAddress"}; }
 
 } // namespace transept::vulkan
@@ -72,7 +84,8 @@ std::vector<std::string> basicFeatures() { return {"shaderInt64", "bufferDeviceA
 namespace transept {
 
 const std::vector<std::string> &variantFeatures() {
-  static const std::vector<std::string> names = {"shaderIntegerDotProduct", vulkan::subgroupArithmetic};
+  static const std::vector<std::string> names = {vulkan::matrixInt8, "shaderIntegerDotProduct",
+                                                 vulkan::subgroupArithmetic};
   return names;
 }
 

@@ -33,6 +33,12 @@ std::vector<std::string> basicFeatures();
 /// Sums, maxima and minima over a subgroup in compute shaders: a property, which need not be enabled.
 constexpr const char *subgroupArithmetic = "subgroupArithmetic";
 
+/// Products of matrices of signed 8-bit integers by a subgroup: an extension with all that such shaders need.
+constexpr const char *matrixInt8 = "cooperativeMatrixInt8";
+
+/// What a shader that uses `features` may use: those, and what they stand for beside themselves.
+std::vector<std::string> withImplied(std::vector<std::string> features);
+
 /// "a, b"; "none".
 std::string joinWords(const std::vector<std::string> &words);
 

@@ -1,6 +1,7 @@
 #include "runtime/vulkan/Instance.h"
 
 #include "runtime/vulkan/Features.h"
+#include "runtime/vulkan/Matrices.h"
 
 #include <algorithm>
 #include <cstring>
@@ -104,7 +105,19 @@ void describeProperties(const InstanceApi &api, PhysicalDevice &device) {
   std::copy_n(v11.driverUUID, VK_UUID_SIZE, device.driverUuid);
 }
 
-PhysicalDevice describe(const InstanceApi &api, VkPhysicalDevice handle) {
+/// The features that a device offers, by the names that artifacts know.
+std::vector<std::string> offeredFeatures(const PhysicalDevice &device, FeatureChain &features) {
+  std::vector<std::string> names = features.set();
+  if (device.reducesSubgroups)
+    names.push_back(subgroupArithmetic);
+  const std::vector<std::string> needed = withImplied({matrixInt8});
+  if (!device.info.matrices.empty() &&
+      std::all_of(needed.begin() + 1, needed.end(), [&](const std::string &name) { return *features.find(name); }))
+    names.push_back(matrixInt8);
+  return names;
+}
+
+PhysicalDevice describe(const InstanceApi &api, VkInstance instance, VkPhysicalDevice handle) {
   PhysicalDevice device;
   device.handle = handle;
   VkPhysicalDeviceProperties2 properties{};
@@ -121,9 +134,8 @@ PhysicalDevice describe(const InstanceApi &api, VkPhysicalDevice handle) {
   describeProperties(api, device);
   FeatureChain features(info.apiVersion);
   api.GetPhysicalDeviceFeatures2(handle, &features.core);
-  info.features = features.set();
-  if (device.reducesSubgroups)
-    info.features.push_back(subgroupArithmetic);
+  info.matrices = matricesOf(api, instance, handle);
+  info.features = offeredFeatures(device, features);
   api.GetPhysicalDeviceMemoryProperties(handle, &device.memory);
   for (uint32_t i = 0; i < device.memory.memoryHeapCount; ++i)
     if (device.memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT)
@@ -230,7 +242,7 @@ Result<std::vector<PhysicalDevice>> Instance::devices() const {
   }
   std::vector<PhysicalDevice> devices;
   for (VkPhysicalDevice handle : handles)
-    devices.push_back(describe(api_, handle));
+    devices.push_back(describe(api_, instance_, handle));
   return devices;
 }
 

@@ -2,6 +2,7 @@
 
 #include "runtime/ArtifactFormat.h"
 #include "runtime/vulkan/Features.h"
+#include "runtime/vulkan/Matrices.h"
 
 #include <algorithm>
 #include <cstring>
@@ -200,9 +201,14 @@ Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::unique_ptr<Ins
   std::unique_ptr<LogicalDevice> device(new LogicalDevice(std::move(instance), physical));
   const InstanceApi &api = device->instance_->api();
   FeatureChain chain(physical.info.apiVersion);
-  for (const std::string &feature : features) {
+  MatrixFeatures matrices;
+  for (const std::string &feature : withImplied(features)) {
     if (feature == subgroupArithmetic)
       continue; // is there or not
+    if (feature == matrixInt8) {
+      matrices.cooperativeMatrix = VK_TRUE;
+      continue;
+    }
     VkBool32 *field = chain.find(feature);
     if (!field)
       return Status(Code::Internal, "feature '" + feature + "' is not known");
@@ -217,6 +223,12 @@ Result<std::unique_ptr<LogicalDevice>> LogicalDevice::create(std::unique_ptr<Ins
   VkDeviceCreateInfo create{};
   create.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   create.pNext = &chain.core;
+  if (matrices.cooperativeMatrix) {
+    matrices.pNext = &chain.core;
+    create.pNext = &matrices;
+    create.enabledExtensionCount = 1;
+    create.ppEnabledExtensionNames = &matrixExtension;
+  }
   create.queueCreateInfoCount = 1;
   create.pQueueCreateInfos = &queue;
   TRANSEPT_TRY(resultStatus(api.CreateDevice(physical.handle, &create, nullptr, &device->device_),

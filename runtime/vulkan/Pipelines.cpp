@@ -127,14 +127,22 @@ Result<VkPipeline> Pipelines::get(uint32_t kernel) const {
   const PreparedShader &shader = shaders_[kernel];
   module.codeSize = shader.module.size() * sizeof(uint32_t);
   module.pCode = shader.module.data();
-  const VkSpecializationMapEntry groupSize{TRANSEPT_SHADER_GROUP_SIZE, 0, sizeof shader.groupSize};
-  const VkSpecializationInfo constants{1, &groupSize, sizeof shader.groupSize, &shader.groupSize};
+  constexpr uint32_t word = sizeof(uint32_t);
+  const uint32_t values[] = {shader.groupSize, shader.matrices.rows, shader.matrices.columns, shader.matrices.depth};
+  const VkSpecializationMapEntry entries[] = {{TRANSEPT_SHADER_GROUP_SIZE, 0, word},
+                                              {TRANSEPT_SHADER_MATRIX_ROWS, word, word},
+                                              {TRANSEPT_SHADER_MATRIX_COLUMNS, 2 * word, word},
+                                              {TRANSEPT_SHADER_MATRIX_DEPTH, 3 * word, word}};
+  const bool usesMatrices = shader.matrices.rows != 0;
+  const VkSpecializationInfo constants{usesMatrices ? 4u : 1u, entries, sizeof values, values};
   VkComputePipelineCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.pName = TRANSEPT_SHADER_ENTRY_POINT;
   info.stage.pSpecializationInfo = &constants;
+  if (usesMatrices)
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   info.layout = layout_;
   TRANSEPT_TRY(resultStatus(api.CreateShaderModule(device_.handle(), &module, nullptr, &info.stage.module), what));
   VkPipeline made = VK_NULL_HANDLE;

@@ -7,10 +7,11 @@
 
 namespace transept::vulkan {
 
-/// A checked SPIR-V module, and the invocations of a workgroup, where they are a specialisation constant of it.
+/// A checked SPIR-V module, and its specialisation constants.
 struct PreparedShader {
   std::vector<uint32_t> module;
-  uint32_t groupSize = 0;
+  uint32_t groupSize = 0; // invocations of a workgroup
+  MatrixSize matrices;    // that a subgroup multiplies; without rows: none
 };
 
 class Pipelines {

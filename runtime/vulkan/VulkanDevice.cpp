@@ -21,6 +21,7 @@ public:
       : name_(std::move(name)), code_(code), device_(std::move(device)) {}
 
   Status prepare(const Artifact &artifact, const std::vector<ChosenShader> &chosen, const std::string &cacheFolder) {
+    chosen_ = chosen;
     TRANSEPT_ASSIGN(std::vector<PreparedShader> shaders, readShaders(artifact.section(code_.section()), chosen));
     Sha256 hash{};
     for (const SectionInfo &section : artifact.sections())
@@ -47,7 +48,8 @@ public:
   DevicePlace constant(uint64_t offset) const override { return weights_.at(offset); }
   transept_kernel function(uint32_t) const override { return nullptr; }
   const program::Expr *items(uint32_t kernel) const override {
-    return &code_.shaders(static_cast<int>(kernel)).items();
+    const program::Shader::Variant &variant = *chosen_[kernel].variant;
+    return variant.has_tile() ? &variant.tile().items() : &code_.shaders(static_cast<int>(kernel)).items();
   }
 
   Result<std::unique_ptr<Executor>> createExecutor(ThreadTeam &, Trace *trace) const override {
@@ -64,10 +66,12 @@ private:
       std::vector<std::string> features = basicFeatures();
       features.insert(features.end(), code_.features().begin(), code_.features().end());
       features.insert(features.end(), variant.features().begin(), variant.features().end());
-      PreparedShader shader{std::vector<uint32_t>(variant.bytes() / sizeof(uint32_t)), choice.groupSize};
+      PreparedShader shader{std::vector<uint32_t>(variant.bytes() / sizeof(uint32_t)), choice.groupSize,
+                            choice.matrices};
       std::memcpy(shader.module.data(), section.data() + variant.offset(), variant.bytes());
       const int kernel = static_cast<int>(shaders.size());
-      if (Status status = checkShader(shader.module, code_.shaders(kernel).group_size(), features); !status.ok())
+      if (Status status = checkShader(shader.module, code_.shaders(kernel).group_size(), withImplied(features));
+          !status.ok())
         return status.withContext("shader " + std::to_string(kernel));
       shaders.push_back(std::move(shader));
     }
@@ -76,6 +80,7 @@ private:
 
   std::string name_;
   const program::CodeObject &code_; // of the artifact, which outlives the device
+  std::vector<ChosenShader> chosen_;
   std::unique_ptr<LogicalDevice> device_;
   Weights weights_;
   std::unique_ptr<Pipelines> pipelines_;

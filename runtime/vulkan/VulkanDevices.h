@@ -22,6 +22,11 @@ struct VulkanOptions {
   std::optional<std::vector<std::string>> features;
 };
 
+/// Signed 8-bit integers, [rows, depth] by [depth, columns].
+struct MatrixSize {
+  uint32_t rows = 0, columns = 0, depth = 0;
+};
+
 /// A physical device.
 struct VulkanDeviceInfo {
   std::string name, type, driver; // type: "discrete GPU", "CPU" ...
@@ -32,6 +37,7 @@ struct VulkanDeviceInfo {
   uint32_t maxGroupSize = 0;      // invocations of a workgroup
   uint32_t maxSharedBytes = 0;    // of a workgroup
   uint32_t subgroupSize = 0;
+  std::vector<MatrixSize> matrices;  // that a subgroup multiplies into sums of 32 bits
   std::vector<std::string> features; // those artifacts may ask for
   std::string problem;               // why no artifact runs on it; empty: it is usable
 };

@@ -16,7 +16,7 @@ import models
 import precisions
 import pronunciation
 from tinyonnx import model, node
-from tool import Tool, expect, expect_error, expect_success
+from tool import Tool, expect, expect_error, expect_success, read
 
 RUNNING = ("generate", "translate", "score", "run")
 
@@ -51,6 +51,14 @@ def dumps(tool, root, tmp):
             expect(file.read() == want, f"from {phase}: other bytes")
 
 
+MATRICES, DOT = "cooperativeMatrixInt8", "shaderIntegerDotProduct"
+
+
+def offered(tool):
+    """Features of the first device that shaders have variants for."""
+    return set(json.loads(tool.run("transept", "devices", "--json").stdout)["devices"][1]["shaders_use"])
+
+
 DEVICE = ("--device", "vulkan:0", "--vulkan-validation")
 # Mesa's software device has subgroups of 8, or as many floats as vectors are told to have.
 SUBGROUPS = {4: "128", 8: "", 16: "512"}
@@ -77,20 +85,28 @@ def run_graph(tool, tmp, artifact, inputs, *flags, env=None):
 
 
 def exact_integers(tool, tmp):
-    """Sums of 8-bit products, rounding of rows included: the bits of the processor, with and without dot products."""
+    """Sums of 8-bit products, rounding of rows included: the bits of the processor, with and without dot products and matrices."""
+    # Of the software devices, Mesa before 26 multiplies no matrices: there is nothing to run there.
+    matrices = [MATRICES] if MATRICES in offered(tool) else []
     rng = np.random.default_rng(7)
     for depth in (5, 64, 514, 2052):
         weights = {"w": rng.normal(size=(depth, 70)).astype(np.float32)}
         graph = model([node("MatMul", ["x", "w"], ["y"])], [("x", np.float32, ["n", depth])], [("y", np.float32, ["n", 70])], weights)
         artifact = compiled_graph(tool, tmp, f"product{depth}", graph, "--target", "cpu,vulkan", "--cpu-levels", "x86-64", "--precision", "int8")
-        x = rng.normal(size=(9, depth)).astype(np.float32) * np.float32(10.0) ** rng.integers(-30, 30, size=(9, 1)).astype(np.float32)
+        rows = 70  # more than two tiles of matrices
+        x = rng.normal(size=(rows, depth)).astype(np.float32) * np.float32(10.0) ** rng.integers(-30, 30, size=(rows, 1)).astype(np.float32)
         x[3] = 0
         x[4, 1] = 1e37
         want = run_graph(tool, tmp, artifact, {"x": x}, "--device", "cpu")["y"]
-        for rows in (1, 2, 9):
-            for features in ("none", "shaderIntegerDotProduct"):
-                got = run_graph(tool, tmp, artifact, {"x": x[:rows]}, *DEVICE, "--vulkan-features", features)["y"]
+        for rows in (1, 2, 9, 70):
+            for features in ("none", DOT, *matrices):
+                trace = os.path.join(tmp, "trace.json")
+                got = run_graph(tool, tmp, artifact, {"x": x[:rows]}, *DEVICE, "--vulkan-features", features, "--trace", trace)["y"]
                 expect(np.array_equal(got, want[:rows]), f"{depth}, {rows} rows, {features}: other bits in {(got != want[:rows]).sum()} elements")
+                # Two panels, and tiles of 32 rows of matrices, else of four: which variant it was.
+                items = [event["args"]["items"] for event in json.loads(read(trace))["traceEvents"] if event["ph"] == "X"]
+                height = 32 if features == MATRICES else 4
+                expect(items == [2 * -(-rows // height)], f"{depth}, {rows} rows, {features}: {items} items")
 
 
 def narrow_products(tool, tmp):
@@ -201,7 +217,8 @@ def variants(device, tool, root, tmp):
         env = with_subgroups(subgroup)
         listed = json.loads(tool.run("transept", "devices", "--json", env=env).stdout)["devices"][1]
         expect(listed["limits"]["subgroup_size"] == subgroup and listed["workgroup"] == max(64, 8 * subgroup), f"devices says {listed}")
-        expect({"subgroupArithmetic", "shaderIntegerDotProduct"} == set(listed["shaders_use"]), f"devices says {listed}")
+        expect({"subgroupArithmetic", DOT} == set(listed["shaders_use"]) - {MATRICES}, f"devices says {listed}")
+        expect(bool(listed["matrices"]) == (MATRICES in listed["shaders_use"]), f"devices says {listed}")
         for features in ("none", "subgroupArithmetic"):
             got = tokens(generated(device, artifact, REQUESTS, "--vulkan-features", features, env=env))
             expect(got == want, f"subgroups of {subgroup}, {features}: other tokens")

@@ -269,6 +269,25 @@ json describeGeneration(const program::Generation &generation) {
            std::vector<std::string>(generation.refused_settings().begin(), generation.refused_settings().end())}};
 }
 
+/// Over the sizes of a kernel; empty where it is never called.
+std::string itemsText(const program::Expr &items, const Symbols &sizes) {
+  std::vector<std::string> words;
+  for (const program::Symbol &size : sizes)
+    words.push_back(size.name());
+  const bool called = std::all_of(items.terms().begin(), items.terms().end(), [&](const auto &term) {
+    return term.op() != program::Expr::SYMBOL || static_cast<size_t>(term.value()) < words.size();
+  });
+  return called ? printExpr(items, words) : "";
+}
+
+json describeTile(const program::Shader::Tile &tile, const Symbols &sizes) {
+  return {{"rows", tile.rows()},
+          {"columns", tile.columns()},
+          {"depth", tile.depth()},
+          {"matrices", tile.matrices()},
+          {"items", itemsText(tile.items(), sizes)}};
+}
+
 /// Kernels of a code object that are compute shaders.
 json describeShaders(const program::Manifest &manifest, const program::CodeObject &code) {
   const std::vector<Symbols> names = sizeNames(manifest);
@@ -280,20 +299,17 @@ json describeShaders(const program::Manifest &manifest, const program::CodeObjec
                 {"group_size", shader.group_size()},
                 {"group_step", shader.group_step()},
                 {"items_per_group", shader.items_per_group()}};
-    for (const program::Shader::Variant &variant : shader.variants())
+    const Symbols &sizes = names[static_cast<size_t>(i)];
+    for (const program::Shader::Variant &variant : shader.variants()) {
       row["variants"].push_back(
           {{"features", std::vector<std::string>(variant.features().begin(), variant.features().end())},
            {"bytes", variant.bytes()},
            {"shared_bytes", variant.shared_bytes()},
            {"shared_bytes_per_invocation", variant.shared_bytes_per_invocation()}});
-    std::vector<std::string> words;
-    for (const program::Symbol &name : names[static_cast<size_t>(i)])
-      words.push_back(name.name());
-    const bool called =
-        std::all_of(shader.items().terms().begin(), shader.items().terms().end(), [&](const auto &term) {
-          return term.op() != program::Expr::SYMBOL || static_cast<size_t>(term.value()) < words.size();
-        });
-    row["items"] = called ? printExpr(shader.items(), words) : "";
+      if (variant.has_tile())
+        row["variants"].back()["tile"] = describeTile(variant.tile(), sizes);
+    }
+    row["items"] = itemsText(shader.items(), sizes);
     out.push_back(row);
   }
   return out;

@@ -46,6 +46,10 @@ json describe(const VulkanDeviceInfo &info, size_t index) {
                    {"workgroup_size", info.maxGroupSize},
                    {"shared_memory_bytes", info.maxSharedBytes},
                    {"subgroup_size", info.subgroupSize}};
+  out["matrices"] = json::array();
+  for (const MatrixSize &size : info.matrices)
+    out["matrices"].push_back(std::to_string(size.rows) + "x" + std::to_string(size.columns) + "x" +
+                              std::to_string(size.depth));
   out["features"] = info.features;
   std::vector<std::string> used;
   for (const std::string &feature : variantFeatures())
@@ -79,6 +83,8 @@ void print(const json &devices) {
     std::printf("  limits:");
     for (const auto &[name, value] : device["limits"].items())
       std::printf(" %s %s", name.c_str(), value.dump().c_str());
+    if (!device["matrices"].empty())
+      std::printf("\n  matrices of 8-bit integers: %s", words(device["matrices"]).c_str());
     std::printf("\n  features: %s\n", words(device["features"]).c_str());
     const std::string used = words(device["shaders_use"]);
     std::printf("  shaders use: %s; workgroups of %s\n",

@@ -71,6 +71,10 @@ typedef struct transept_shader_call {
 
 /* The specialisation constant (a 32-bit SpecId) that is the number of invocations of a workgroup. */
 #define TRANSEPT_SHADER_GROUP_SIZE 0
+/* Where subgroups multiply matrices, [rows, depth] by [depth, columns]: their sizes. */
+#define TRANSEPT_SHADER_MATRIX_ROWS 1
+#define TRANSEPT_SHADER_MATRIX_COLUMNS 2
+#define TRANSEPT_SHADER_MATRIX_DEPTH 3
 
 TRANSEPT_ABI_ASSERT(sizeof(transept_error_word) == 16, "layout is part of the ABI");
 TRANSEPT_ABI_ASSERT(offsetof(transept_error_word, value) == 8, "layout is part of the ABI");

@@ -125,7 +125,22 @@ kernel.func @bf16 symbols ["rows"] from "" {
   } : (!f, !kernel.buffer<bf16>, !f) -> ()
 }
 
-// Four bytes at once where there are dot products, else one by one.
+// Matrices of a subgroup where it multiplies them, of sizes that the pipeline says, in the memory model that they ask for; four
+// bytes at once where there are dot products, else one by one. A tile of matrices has more rows.
+// WORK-LABEL: kernel.func @int8
+// WORK-SAME: group_size = 128 : i64, group_step = 16 : i64, items = #transept.dim<floordiv(rows + 3, 4)>, items_per_group = 1 : i64, tiles = #transept.dim<floordiv(rows + 31, 32)>
+// CHECK: spirv.module @int8.cooperativeMatrixInt8 PhysicalStorageBuffer64 Vulkan
+// CHECK-SAME: [Shader, PhysicalStorageBufferAddresses, Int64, VulkanMemoryModel, Int8, {{.*}}CooperativeMatrixKHR{{.*}}], [SPV_KHR_cooperative_matrix]
+// CHECK-DAG: spirv.SpecConstant @matrix_rows spec_id(1)
+// CHECK-DAG: spirv.SpecConstant @matrix_columns spec_id(2)
+// CHECK-DAG: spirv.SpecConstant @matrix_depth spec_id(3)
+// CHECK: spirv.ControlBarrier <Workgroup>, <Workgroup>, <AcquireRelease|UniformMemory|WorkgroupMemory|MakeAvailable|MakeVisible>
+// CHECK: spirv.Store "Workgroup" %{{.*}} ["NonPrivatePointer"] : i32
+// CHECK: spirv.KHR.CooperativeMatrixLoad %{{.*}}, <ColumnMajor>, <NonPrivatePointer>
+// CHECK: spirv.KHR.CooperativeMatrixLoad %{{.*}}, <RowMajor>, <NonPrivatePointer>
+// CHECK: spirv.KHR.CooperativeMatrixMulAdd %{{.*}}, <ASigned|BSigned|CSigned|ResultSigned>
+// CHECK: spirv.KHR.CooperativeMatrixStore
+// CHECK-NOT: SDot
 // CHECK: spirv.module @int8.shaderIntegerDotProduct
 // CHECK-SAME: DotProductInput4x8BitPacked
 // CHECK-SAME: [SPV_KHR_integer_dot_product]

@@ -155,6 +155,9 @@ TEST_F(VulkanErrors, AlteredShadersAreRefused) {
       {"entry point", [&](auto &module) { find(module, 15)[1] = 4; }},
       {"another size than 4", [&](auto &module) { find(module, 16)[3] = 5; }},
       {"memory model", [&](auto &module) { find(module, 14)[1] = 0; }},
+      {"memory model", [&](auto &module) { find(module, 14)[2] = 3; }}, // Vulkan's, without its feature
+      {"uses cooperativeMatrixInt8, which its code object does not name",
+       [&](auto &module) { find(module, 17)[1] = 6022; }},
       {"uses shaderFloat64, which its code object does not name", [&](auto &module) { find(module, 17)[1] = 10; }},
       {"capability 4444444", [&](auto &module) { find(module, 17)[1] = 4444444; }},
       {"not one compute shader", [&](auto &module) { module.resize(5); }},
@@ -178,6 +181,16 @@ TEST_F(VulkanErrors, ShadersInTheManifestAreVerified) {
   auto variant = [](program::CodeObject &code, int shader) -> program::Shader::Variant & {
     return *code.mutable_shaders(shader)->mutable_variants(0);
   };
+  auto tile = [&](program::CodeObject &code, uint32_t depth, uint32_t perGroup) -> program::Shader::Tile & {
+    code.mutable_shaders(1)->set_items_per_group(perGroup);
+    program::Shader::Tile *made = variant(code, 1).mutable_tile();
+    made->set_rows(32);
+    made->set_columns(64);
+    made->set_depth(depth);
+    made->set_matrices(4);
+    *made->mutable_items() = code.shaders(1).items();
+    return *made;
+  };
   const Case cases[] = {
       {"3 shaders for 4 kernels", [](auto &code) { code.mutable_shaders()->RemoveLast(); }},
       {"lies at 2", [&](auto &code) { variant(code, 0).set_offset(2); }},
@@ -192,6 +205,10 @@ TEST_F(VulkanErrors, ShadersInTheManifestAreVerified) {
       {"groups of 0", [](auto &code) { code.mutable_shaders(1)->set_group_size(0); }},
       {"groups of 1025", [](auto &code) { code.mutable_shaders(1)->set_group_size(1025); }},
       {"in steps of 1025", [](auto &code) { code.mutable_shaders(1)->set_group_step(1025); }},
+      {"tiles of 32 x 64 x 0", [&](auto &code) { tile(code, 0, 1); }},
+      {"tiles of 32 x 64 x 1025", [&](auto &code) { tile(code, 1025, 1); }},
+      {"4 matrices for a subgroup and 16 for a workgroup", [&](auto &code) { tile(code, 128, 16); }},
+      {"code for vulkan", [&](auto &code) { tile(code, 128, 1).clear_items(); }},
       {"code for vulkan", [](auto &code) { code.mutable_shaders(1)->clear_items(); }},
       {"code for vulkan", [](auto &code) { *code.mutable_shaders(3)->mutable_items() = postfix("b", {"a", "b"}); }},
       {"no code in section", [](auto &code) { code.set_section("weights"); }},
