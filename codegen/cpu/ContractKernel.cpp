@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // An item is one panel of 64 columns for up to 96 rows. The panel is read once per tile of rows, from the second level
-// cache. Sums of a tile go through a small buffer to the epilogue, which is emitted once per part. f32 rows of x are
-// read as they lie. Those that are rounded first go to scratch memory: items are ordered such that a call converts its
-// rows once, whatever the number of panels; every thread does that for itself, which costs less than waiting for
-// another one.
+// cache, into which these tiles fetch the next one. Sums of a tile go through a small buffer to the epilogue, which is
+// emitted once per part. f32 rows of x are read as they lie. Those that are rounded first go to scratch memory: items
+// are ordered such that a call converts its rows once, whatever the number of panels; every thread does that for
+// itself, which costs less than waiting for another one.
 
 #include "codegen/cpu/Kernels.h"
 #include "codegen/cpu/NarrowTile.h"
@@ -42,21 +42,29 @@ private:
     Value height = chunkHeight(rows);
     Value depth = e.index(op.getK());
     auto [begin, end] = shareOf(rows);
+    Value last = e.sub(end, e.index(1));
+    auto panelAt = [&](Value panel) {
+      return e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
+    };
     e.forLoop(begin, end, 1, [&](Value item) {
       Value panel = e.div(item, chunks), chunk = e.rem(item, chunks);
       Value from = e.mul(chunk, height), count = e.minimum(e.sub(rows, from), height);
       Product product;
       product.xStride = product.depth = depth;
-      product.w = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
+      product.w = panelAt(panel);
+      product.ahead = aheadOf(e, count, e.machine.tileRows);
+      product.ahead.panel = panelAt(e.div(e.minimum(e.add(item, e.index(1)), last), chunks));
       product.wStride = product.sumsStride = e.index(panelColumns);
       product.sums = e.scratch;
       auto tile = [&](Value row, int64_t height) {
+        product.ahead.row = row;
         product.x = e.pointer(e.buffer(op.getInputs()[0]), e.mul(e.add(from, row), depth), e.f32());
         emitProductRows(e, product, height, e.index(panelColumns));
       };
-      forRowTiles(e, count, e.machine.tileRows, tile, [&](Value row, Value height) {
+      auto after = [&](Value row, Value height) {
         result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
-      });
+      };
+      forRowTiles(e, count, e.machine.tileRows, tile, after);
     });
     return result;
   }
@@ -77,27 +85,34 @@ private:
     auto group = panelGroup(elementTypeOf(op.getInputs()[1].getType()));
     Value panelWords = e.index((depth + group - 1) / group * panelColumns);
     auto [begin, end] = shareOf(rows);
+    auto panelAt = [&](Value panel) { return e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, panelWords), words); };
     auto chunkOf = [&, end = end](ValueRange first) {
       Value chunk = e.div(first[0], panels), from = e.mul(chunk, height);
       Value count = e.minimum(e.sub(rows, from), height), firstItem = e.mul(chunk, panels);
       Value next = e.minimum(end, e.add(firstItem, panels));
       convertRows(kind, from, count);
+      const int64_t tileRows = narrowTileRows(e, product);
+      product.ahead = aheadOf(e, count, tileRows);
+      Value last = e.sub(next, e.index(1));
       e.forLoop(first[0], next, 1, [&](Value item) {
         Value panel = e.sub(item, firstItem);
-        product.panel = e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, panelWords), words);
+        product.panel = panelAt(panel);
+        product.ahead.panel = panelAt(e.sub(e.minimum(e.add(item, e.index(1)), last), firstItem));
         if (product.block) {
           Value panelScales = e.index((depth + product.block - 1) / product.block * panelColumns);
           product.blockScales = e.pointer(e.buffer(op.getInputs()[2]), e.mul(panel, panelScales), e.f32());
         }
         auto tile = [&](Value row, int64_t height) {
+          product.ahead.row = row;
           product.x = narrowRow(kind, from, row);
           product.scales = e.pointer(scratchAt(contractScales), row, e.f32());
           product.corrections = e.pointer(scratchAt(contractCorrections), row, words);
           emitNarrowRows(e, product, height);
         };
-        forRowTiles(e, count, narrowTileRows(e, product), tile, [&](Value row, Value height) {
+        auto after = [&](Value row, Value height) {
           result = success(succeeded(result) && succeeded(emitEpilogues(panel, e.add(from, row), height)));
-        });
+        };
+        forRowTiles(e, count, tileRows, tile, after);
       });
       return Emitter::Carried{next};
     };

@@ -170,7 +170,8 @@ class NarrowTile {
 public:
   NarrowTile(Emitter &emitter, const NarrowProduct &product, int64_t rows, Value column, int64_t vectors)
       : e(emitter), product(product), rows(rows), column(column), vectors(vectors), group(groupOf(product.kind)),
-        steps(emitter, product.kind, group, product.block > 0) {
+        steps(emitter, product.kind, group, product.block > 0),
+        ahead(emitter, product.ahead, column, vectors * lanes, emitter.index(product.depth / group)) {
     Type element = product.kind == ProductKind::Bf16          ? Type(e.b.getI16Type())
                    : product.kind == ProductKind::Int8Weights ? e.f32()
                                                               : Type(e.b.getI8Type());
@@ -240,6 +241,7 @@ private:
             next[r * vectors + v] = steps.add(next[r * vectors + v], factor, weight);
       }
     }
+    ahead.fetch(index);
     return next;
   }
 
@@ -260,6 +262,7 @@ private:
   const Value column;
   const int64_t vectors, group;
   GroupProduct steps;
+  PanelAhead ahead;
   SmallVector<Value> xRows;
   Value panel;
   SmallVector<Value> scales; // of the block, per vector
@@ -331,13 +334,18 @@ Value cpu::emitInt8Factor(Emitter &e, Value largest) {
                   e.b.create<arith::DivFOp>(e.loc, e.number(e.f32(), int8Steps), largest), e.number(e.f32(), 0));
 }
 
+// Adding 1.5 * 2^23 leaves the integer, rounded to nearest even, in the low bits.
+constexpr double int8Shift = 12582912.0;
+constexpr int64_t int8ShiftBits = 0x4b400000;
+
+/// The integers plus int8ShiftBits, i32 [16].
+static Value shiftedInt8Group(Emitter &e, Value group, Value factor) {
+  Value moved = e.add(e.mul(group, e.broadcast(factor)), e.number(e.vf32(), int8Shift));
+  return e.b.create<arith::BitcastOp>(e.loc, e.vectorOf(e.b.getI32Type()), moved);
+}
+
 Value cpu::emitInt8Group(Emitter &e, Value group, Value factor) {
-  Type vi32 = e.vectorOf(e.b.getI32Type());
-  // Adding 1.5 * 2^23 leaves the integer, rounded to nearest even, in the low bits.
-  constexpr double shift = 12582912.0;
-  constexpr int64_t shiftBits = 0x4b400000;
-  Value moved = e.add(e.mul(group, e.broadcast(factor)), e.number(e.vf32(), shift));
-  return e.sub(e.b.create<arith::BitcastOp>(e.loc, vi32, moved), e.integer(vi32, shiftBits));
+  return e.sub(shiftedInt8Group(e, group, factor), e.integer(e.vectorOf(e.b.getI32Type()), int8ShiftBits));
 }
 
 void cpu::emitInt8Row(Emitter &e, Value x, int64_t depth, Value target, Value scale, Value correction) {
@@ -353,13 +361,15 @@ void cpu::emitInt8Row(Emitter &e, Value x, int64_t depth, Value target, Value sc
   Value factor = emitInt8Factor(e, largest);
   e.store(e.b.create<arith::DivFOp>(e.loc, largest, e.number(e.f32(), int8Steps)), scale);
   Value sums = forRow(e, x, depth, ValueRange{e.integer(vi32, 0)}, [&](Value at, Value group, ValueRange sum) {
-    Value integers = emitInt8Group(e, group, factor);
+    Value integers = shiftedInt8Group(e, group, factor);
     Type i8 = e.b.getI8Type();
     e.store(e.b.create<arith::TruncIOp>(e.loc, e.vectorOf(i8), integers), e.pointer(target, at, i8));
     return Emitter::Carried{e.add(sum[0], integers)};
   })[0];
   Value sum = e.reduceLanes(sums, [&](Value a, Value b) { return e.add(a, b); });
-  e.store(e.mul(sum, e.integer(i32, 128)), correction);
+  // Modulo 2^32, like the sum. A byte holds nothing of the shift.
+  Value shifts = e.integer(i32, static_cast<int32_t>(narrowStride(depth) * int8ShiftBits));
+  e.store(e.mul(e.sub(sum, shifts), e.integer(i32, 128)), correction);
 }
 
 void cpu::emitIntegerRow(Emitter &e, Value x, int64_t depth, Value target, Value correction) {

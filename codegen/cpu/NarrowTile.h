@@ -4,6 +4,7 @@
 #ifndef TRANSEPT_CODEGEN_CPU_NARROWTILE_H
 #define TRANSEPT_CODEGEN_CPU_NARROWTILE_H
 
+#include "codegen/cpu/PanelAhead.h"
 #include "codegen/emit/Emitter.h"
 #include "codegen/emit/ProductKind.h"
 
@@ -27,6 +28,8 @@ struct NarrowProduct {
   /// Int8: f32 and i32 per row of x. The integer sum minus `corrections` is multiplied by `scales`. Integers have no
   /// scales.
   Value scales, corrections;
+  /// What is fetched meanwhile.
+  AheadPanel ahead;
 };
 
 /// Computes the first `rows` rows of the product in register tiles. Per element one chain over ascending k.

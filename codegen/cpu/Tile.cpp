@@ -24,9 +24,11 @@ static void emitTile(Emitter &e, const Product &product, int64_t rows, Value col
     }
   }
   Value w = e.pointer(product.w, column, f32);
+  PanelAhead ahead(e, product.ahead, column, columns, product.depth);
   sums = e.forLoop(e.index(0), product.depth, 1, sums, [&](Value k, ValueRange carried) {
     Emitter::Carried next(carried);
     Value wRow = e.pointer(w, e.mul(k, product.wStride), f32);
+    ahead.fetch(k);
     SmallVector<Value> wVectors;
     for (int64_t v = 0; v < vectors; ++v)
       wVectors.push_back(e.load(e.pointer(wRow, v * lanes, f32), e.vf32()));

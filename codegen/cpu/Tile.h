@@ -4,6 +4,7 @@
 #ifndef TRANSEPT_CODEGEN_CPU_TILE_H
 #define TRANSEPT_CODEGEN_CPU_TILE_H
 
+#include "codegen/cpu/PanelAhead.h"
 #include "codegen/emit/Emitter.h"
 
 namespace mlir::kernel::cpu {
@@ -19,6 +20,8 @@ struct Product {
   bool accumulate = false;
   /// One byte per k; where it is 0, row k of w counts as zeros, whatever it holds. Null: all count.
   Value present;
+  /// What is fetched meanwhile: w is then a panel of 64 columns.
+  AheadPanel ahead;
 };
 
 /// Computes `columns` columns, a multiple of 16, of the first `rows` rows of the product, in register tiles of that

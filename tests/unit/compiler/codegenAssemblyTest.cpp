@@ -182,6 +182,35 @@ TEST(Assembly, NarrowTilesKeepTheirSumsInRegisters) {
   }
 }
 
+// A tile of all 64 columns has two streams of prefetches, narrower ones at least one, and those that take a step apart
+// have them once per step. Attention, whose keys are no panels, has none.
+TEST(Assembly, TilesOfContractionsFetchTheNextPanel) {
+  const std::pair<std::string, std::string> products[] = {
+      {contract, "\tvfmadd"},
+      {narrowContract("bf16", 2, ""), "\tvdpbf16ps"},
+      {narrowContract("ui8", 4, "quantised"), "\tvpdpbusd"},
+      {narrowContract("ui8", 4, "quantised"), "\tvpmaddwd"},
+  };
+  const char *levels[] = {"avx512", "avx512bf16", "avx512vnni", "avx512"};
+  for (auto [product, level] : llvm::zip(products, levels)) {
+    int tiles = 0;
+    for (const Loop &loop : tightLoops(assemblyOf(product.first.c_str(), level)))
+      if (loop.count(product.second)) {
+        ++tiles;
+        EXPECT_EQ(loop.count("\tprefetcht1"), 2) << level << product.second;
+      }
+    EXPECT_GE(tiles, 5) << level << product.second;
+  }
+  int narrowTiles = 0;
+  for (const Loop &loop : tightLoops(assemblyOf(contract, "avx2")))
+    if (loop.count("\tvfmadd") >= 6) {
+      ++narrowTiles;
+      EXPECT_EQ(loop.count("\tprefetcht1"), loop.count("\tvbroadcastss") <= 2 ? 2 : 1);
+    }
+  EXPECT_GE(narrowTiles, 6);
+  EXPECT_EQ(assemblyOf(attend, "avx512").find("prefetch"), std::string::npos);
+}
+
 TEST(Assembly, CallsNothing) {
   for (const mlir::kernel::CpuLevel &level : mlir::kernel::cpuLevels())
     for (const char *kernel : {contract, attend})
