@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 """kernels.py --bin build/bin: products alone, as a share of what the machine gives.
 
-For every shape of matrix in the base and big models of the paper and in Whisper tiny: a graph of so many products with
-weights of their own that no cache holds them, run with 1 to 512 rows. Up to 8 rows, the rate at which weights are read, against
-the rate of reading memory; from 24 rows, multiply-adds, against the peak. Calibrated before and after each shape.
+For every shape of matrix in the base and big models of the paper and in Whisper tiny: a graph of so many products, one after
+the other, with weights of their own that no cache holds them, run with 1 to 512 rows. As in a model, rows come from the kernel
+before, so they are in a cache. Up to 8 rows, the rate at which weights are read, against the rate of reading memory; from 24 rows,
+multiply-adds, against the peak. The time is that of the products' spans in a trace. Calibrated before and after each line.
 """
 import argparse
 import json
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -29,26 +31,46 @@ PEAKS = {"fp32": "gflops", "bf16": "bf16_gflops", "int8": "int8_gflops", "int8-w
 
 
 def write_graph(path, k, n, copies):
+    """The rows of a product are those of the input plus the first column of the product before."""
     random = np.random.default_rng(1)
-    nodes, inputs, outputs, weights = [], [], [], []
+    weights = [numpy_helper.from_array(np.array([value], np.int64), name) for name, value in (("first", 0), ("last", 1), ("axis", 1))]
+    nodes, rows = [], "x"
     for i in range(copies):
-        nodes.append(helper.make_node("MatMul", [f"x{i}", f"w{i}"], [f"y{i}"]))
-        inputs.append(helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, ["rows", k]))
-        outputs.append(helper.make_tensor_value_info(f"y{i}", TensorProto.FLOAT, ["rows", n]))
-        weights.append(numpy_helper.from_array(random.standard_normal((k, n), np.float32), f"w{i}"))
+        if i:
+            nodes.append(helper.make_node("Slice", [f"y{i - 1}", "first", "last", "axis"], [f"s{i}"]))
+            nodes.append(helper.make_node("Add", ["x", f"s{i}"], [f"x{i}"]))
+            rows = f"x{i}"
+        nodes.append(helper.make_node("MatMul", [rows, f"w{i}"], [f"y{i}"]))
+        weights.append(numpy_helper.from_array(random.standard_normal((k, n), np.float32) / k, f"w{i}"))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", k])]
+    outputs = [helper.make_tensor_value_info(f"y{copies - 1}", TensorProto.FLOAT, ["rows", n])]
     graph = helper.make_graph(nodes, "products", inputs, outputs, weights)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def measure(args, artifact, k, copies, rows, folder):
-    """Median seconds of a call, medians of processes that take turns with nothing."""
-    inputs = folder / "inputs.npz"
-    x = np.random.default_rng(2).standard_normal((rows, k), np.float32)
-    np.savez(inputs, **{f"x{i}": x for i in range(copies)})
+    """Seconds that the products of a call take, the median of several calls."""
+    inputs, trace = folder / "inputs.npz", folder / "trace.json"
+    np.savez(inputs, x=np.random.default_rng(2).standard_normal((rows, k), np.float32))
+    repeat = args.repeat or (15 if rows <= 24 else 5)
     command = [args.bin / "transept", "bench", artifact, "--inputs", inputs, "--threads", args.threads, "--warmup", 1, "--json",
-               "--repeat", 15 if rows <= 24 else 5]  # fmt: skip
-    result = json.loads(subprocess.check_output(pinned(command, args.threads), text=True))
-    return 1e-3 * result["call_milliseconds"]["p50"]
+               "--repeat", repeat, "--trace", trace]  # fmt: skip
+    subprocess.run(pinned(command, args.threads), check=True, stdout=subprocess.DEVNULL)
+    events = json.loads(trace.read_text())
+    if events["otherData"]["dropped_spans"]:
+        sys.exit("kernels.py: the trace is not complete; use a smaller --repeat")
+    # Per thread and call; threads work on a product together.
+    times = {}
+    for event in events["traceEvents"]:
+        if event["ph"] == "X" and event["name"].startswith("contract"):
+            times.setdefault(event["tid"], []).append(1e-6 * event["dur"])
+    calls = [[sum(spans[i : i + copies]) for i in range(copies, len(spans), copies)] for spans in times.values()]
+    return statistics.median(map(max, zip(*calls)))
+
+
+def shape(text):
+    k, n = text.split("x")
+    return int(k), int(n)
 
 
 def main():
@@ -57,8 +79,15 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="fp32", choices=BYTES)
     parser.add_argument("--models", default=",".join(SHAPES))
+    parser.add_argument("--shapes", help="instead of models' matrices: 512x2048,384x384")
+    parser.add_argument("--rows", default=",".join(map(str, READING + COMPUTING)))
+    parser.add_argument("--megabytes", type=int, default=128, help="of weights in a graph")
+    parser.add_argument("--repeat", type=int, help="calls that are counted")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
+    shapes = [each for model in args.models.split(",") for each in SHAPES[model]]
+    if args.shapes:
+        shapes = list(map(shape, args.shapes.split(",")))
     records = []
     print("| k × n | rows | GB/s | share of the memory | GFLOP/s | share of the peak |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as name:
@@ -68,12 +97,12 @@ def main():
         def calibrate():
             return json.loads(subprocess.check_output(pinned([folder / "calibrate", args.threads], args.threads), text=True))
 
-        for k, n in dict.fromkeys(shape for model in args.models.split(",") for shape in SHAPES[model]):
-            copies = max(1, (128 << 20) // (k * n * BYTES[args.precision]))
+        for k, n in dict.fromkeys(shapes):
+            copies = max(1, (args.megabytes << 20) // (k * n * BYTES[args.precision]))
             write_graph(folder / "products.onnx", k, n, copies)
             artifact = folder / "products.tsp"
             subprocess.run([args.bin / "transept", "compile", folder / "products.onnx", "-o", artifact, "--precision", args.precision, "-q"], check=True)
-            for rows in READING + COMPUTING:
+            for rows in map(int, args.rows.split(",")):
                 before = calibrate()
                 seconds = measure(args, artifact, k, copies, rows, folder)
                 limits = [statistics.mean(both) for both in zip(before.values(), calibrate().values())]
@@ -83,8 +112,8 @@ def main():
                 record = {"k": k, "n": n, "rows": rows, "gbytes_per_s": rate, "gflops": flops, "memory": rate / limits["gbytes_per_s"],
                           "peak": flops / limits[PEAKS[args.precision]] if PEAKS[args.precision] in limits else None, "calibration": limits}  # fmt: skip
                 records.append(record)
-                memory = f"{rate:.1f} | {100 * record['memory']:.0f} %" if rows in READING else " | "
-                peak = f"{flops:.0f} | {100 * record['peak']:.0f} %" if rows in COMPUTING and record["peak"] else " | "
+                memory = f"{rate:.1f} | {100 * record['memory']:.0f} %" if rows <= max(READING) else " | "
+                peak = f"{flops:.0f} | {100 * record['peak']:.0f} %" if rows > max(READING) and record["peak"] else " | "
                 print(f"| {k} × {n} | {rows} | {memory} | {peak} |", flush=True)
     if args.out:
         args.out.write_text(json.dumps({**machine(), "precision": args.precision, "threads": args.threads, "products": records}, indent=1) + "\n")
