@@ -37,7 +37,7 @@ SmallVector<unsigned> kernel::pickedInputs(FuncOp function) {
   function.walk([&](KernelOp op) {
     const size_t inputs = op.getInputs().size();
     // Few columns of its matrix are computed where it begins with approximations.
-    if (isa<SearchHeadOp>(op) && inputs > 2)
+    if (isa<SearchHeadOp>(op) && inputs > 3)
       return picked.push_back(3);
     SmallVector<unsigned> reads(inputs), picks(inputs);
     const DenseSet<Value> fromData = valuesFromData(op);

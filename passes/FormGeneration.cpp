@@ -166,6 +166,7 @@ LogicalResult transept::form(FormContext &f, SearchHeadOp op) {
   } else {
     inputs[0] = f.view(loc, f.cast(loc, f.tensor(op.getLogits()), f32), {rows, dims.back()});
     f.exportTo(loc, "logits", inputs[0]);
+    inputs.push_back(f.state("step.best", {f.constant(1)}, i32));
   }
   DimAttr blocks = f.constant(llvm::divideCeil(*vocabulary, kernel::vocabularyBlock));
   struct Output {

@@ -25,7 +25,7 @@ constexpr int64_t attendRowsHeld = attendRows * attendTogether;
 constexpr int64_t attendKeys = 64;
 
 /// Whether logits are approximations, with what bounds them behind.
-inline bool isScreened(SearchHeadOp op) { return op.getInputs().size() > 2; }
+inline bool isScreened(SearchHeadOp op) { return op.getInputs().size() > 3; }
 
 /// Positions of the innermost dimension that one item of a map computes.
 int64_t mapChunk(MapOp op);

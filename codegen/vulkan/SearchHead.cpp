@@ -23,7 +23,7 @@ class SearchHeadEmitter {
 public:
   SearchHeadEmitter(Shader &shader, SearchHeadOp op)
       : shader(shader), e(shader.e), op(op), kernel(cast<KernelOp>(op.getOperation())), f32(e.f32()),
-        i32(e.b.getI32Type()), specials(e.dim(shapeOf(1)[1])), topk(e.dim(shapeOf(4)[2])) {
+        i32(e.b.getI32Type()), specials(e.dim(shapeOf(1)[1])), topk(e.dim(shapeOf(op.getInputs().size() + 2)[2])) {
     maxima = shader.sharedArrayPerInvocation(f32);
     sums = shader.sharedArrayPerInvocation(f32);
     values = shader.sharedArrayPerInvocation(f32);

@@ -144,6 +144,7 @@ Status SessionStepper::bind() {
   state("step.source", source_, have_.rows, true);
   state("step.parent", parent_, have_.rows, true);
   state("step.special", special_, have_.rows * have_.specials);
+  state("step.best", bestOnly_, 1, true);
   if (incremental()) {
     state("step.token", token_, have_.rows);
     state("step.position", position_, have_.rows, true);
@@ -269,7 +270,7 @@ Status SessionStepper::prefill(Span<const StepRow> rows) {
 //===-- Steps ahead -----------------------------------------------------------------------------------------------===//
 
 Result<bool> SessionStepper::takeAhead(Span<const StepRow> rows, StepWants wants) {
-  if (ahead_.taken >= ahead_.steps || wants.weights || wants.logits)
+  if (ahead_.taken >= ahead_.steps || wants.weights || wants.logits || (ahead_.best && !wants.best))
     return false;
   const uint8_t *record = log_.data() + recordBytes_ * static_cast<uint64_t>(ahead_.taken);
   const auto *tokens = reinterpret_cast<const int64_t *>(record);
@@ -359,8 +360,9 @@ Status SessionStepper::reserveAhead(Span<const StepRow> rows, int32_t steps) {
   return Status::success();
 }
 
-Status SessionStepper::runAhead(Span<const StepRow> rows, int32_t steps) {
+Status SessionStepper::runAhead(Span<const StepRow> rows, int32_t steps, bool best) {
   TRANSEPT_TRY(reserveAhead(rows, steps));
+  ahead_.best = best;
   const auto live = static_cast<int64_t>(rows.size());
   makeIdle(live, have_.rows, steps);
   written_ = have_.rows; // rows that are not in use are continued, too
@@ -446,6 +448,8 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
     return Status::success();
   if (live_)
     *live_ = static_cast<int32_t>(rows.size());
+  if (bestOnly_)
+    *bestOnly_ = wants.best;
   if (incremental() && static_cast<int64_t>(rows.size()) < written_)
     makeIdle(static_cast<int64_t>(rows.size()), written_);
   written_ = static_cast<int64_t>(rows.size());
@@ -466,7 +470,7 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
     TRANSEPT_TRY(prefill(rows));
   TRANSEPT_TRY(writeRows(rows));
   if (int32_t steps = stepsAtOnce(rows, wants); steps > 1) {
-    TRANSEPT_TRY(runAhead(rows, steps));
+    TRANSEPT_TRY(runAhead(rows, steps, wants.best));
     if (ahead_.steps > 0)
       return Status::success();
   } else if (incremental()) {

@@ -85,7 +85,7 @@ private:
   Status reserveAhead(Span<const StepRow> rows, int32_t steps);
   /// Whether the step's entry is the one that computes few logits.
   bool screens(size_t rows, StepWants wants) const;
-  Status runAhead(Span<const StepRow> rows, int32_t steps);
+  Status runAhead(Span<const StepRow> rows, int32_t steps, bool best);
   /// Tokens, positions, sources, parents and special sets of the rows.
   Status writeRows(Span<const StepRow> rows);
   /// From the results in memory: of the session, or of a step of the log.
@@ -110,6 +110,7 @@ private:
   int32_t *live_ = nullptr, *source_ = nullptr, *parent_ = nullptr, *block_ = nullptr, *special_ = nullptr;
   int64_t *token_ = nullptr, *position_ = nullptr, *prefix_ = nullptr;
   int32_t *first_ = nullptr, *beams_ = nullptr;
+  int32_t *bestOnly_ = nullptr; // null where all is computed anyway
   const int32_t *from_ = nullptr;
   float *score_ = nullptr; // with the three above: null where beams need the host
   int64_t prefixBytes_ = 0;
@@ -125,6 +126,7 @@ private:
   struct Ahead {
     int32_t taken = 0, steps = 0;      // of the steps of the log
     bool beams = false;                // rows may continue others
+    bool best = false;                 // nothing else was wanted; see StepWants
     std::vector<int32_t> rows;         // by row of the last step taken: its row in the log
     std::vector<int32_t> first, count; // by row of the log: the rows of its search
     std::vector<int64_t> positions;    // by row of the log: of the first step

@@ -22,8 +22,9 @@
 // CHECK: kernel.attend_source {{.*}} live(%[[LIVE]]) {emptyRow = 0 : i64
 // CHECK: %[[LOGITS:.*]] = kernel.contract rows <rows> k 32 parts [5000] {{.*}} live(%[[LIVE]])
 // CHECK: kernel.export %[[LOGITS]] to "logits" <[rows, 5000]> role "search"
+// CHECK: %[[BEST:.*]] = kernel.state "step.best" <[1]> role "step" : tensor<1xi32>
 // CHECK: %[[HEAD:.*]]:5 = kernel.search_head {{.*}} #transept.dims<[rows, 3, topk]>
-// CHECK-SAME: ins(%[[LOGITS]], {{.*}} live(%[[LIVE]]) {blockSize = 2048 : i64, vocabulary = 5000 : i64}
+// CHECK-SAME: ins(%[[LOGITS]], %{{[0-9]+}}, %[[BEST]]) live(%[[LIVE]]) {blockSize = 2048 : i64, vocabulary = 5000 : i64}
 // CHECK: kernel.export %[[HEAD]]#0 to "search.max" <[rows, 3]>
 // CHECK: kernel.export %[[HEAD]]#1 to "search.sum" <[rows, 3]>
 // CHECK: kernel.export %[[HEAD]]#2 to "search.value" <[rows, 3, topk]>

@@ -2,6 +2,7 @@
 #include "tests/unit/compiler/codegenHarness.h"
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -29,7 +30,7 @@ kernel.func @k symbols ["rows", "specials", "topk"] from "" {
 TEST_P(SearchHead, FindsTheBestOutsideTheSpecialSet) {
   const int64_t V = 2500, VB = 3, rows = 4, specials = 3;
   Kernels kernels(text, GetParam());
-  for (int64_t topk : {1, 2, 5, 500}) {
+  for (int64_t topk : {1, 2, 5, 14, 16, 17, 500}) {
     Array<float> logits(rows * V), original(rows * V);
     std::mt19937 generator(1);
     for (float &logit : original)
@@ -71,6 +72,74 @@ TEST_P(SearchHead, FindsTheBestOutsideTheSpecialSet) {
         }
       }
     }
+  }
+}
+
+TEST_P(SearchHead, PassesOverSpecialTokensAboveAllOthers) {
+  const int64_t V = 2500, specials = 8, topk = 8;
+  Kernels kernels(text, GetParam());
+  Array<float> logits = randomFloats(V, 1);
+  Array<int32_t> special(specials), tokens(3 * topk);
+  std::vector<float> candidates(logits.begin(), logits.begin() + 1024);
+  for (int64_t s = 0; s < specials; ++s) { // of one block, and of different lanes
+    special[s] = static_cast<int32_t>(100 + 17 * s);
+    logits[special[s]] = 100;
+    candidates[special[s]] = -infinity;
+  }
+  Array<float> maxima(3), sums(3), values(3 * topk), raw(specials);
+  kernels.run(0, {logits.data(), special.data(), maxima.data(), sums.data(), values.data(), tokens.data(), raw.data()},
+              {1, specials, topk});
+  std::sort(candidates.rbegin(), candidates.rend());
+  EXPECT_EQ(maxima[0], 100);
+  for (int64_t i = 0; i < topk; ++i)
+    EXPECT_EQ(values[i], candidates[i]) << i;
+}
+
+/// What a head finds of one row without special tokens, of the two best tokens per block.
+struct Found {
+  Array<float> maxima{3}, sums{3}, values{6}, raw{1};
+  Array<int32_t> tokens{6};
+
+  Found(Kernels &kernels, const std::vector<float> &row, int32_t *word) {
+    Array<float> logits(row);
+    Array<int32_t> special(1, -1);
+    std::vector<void *> buffers = {logits.data(), special.data()};
+    if (word)
+      buffers.push_back(word);
+    for (void *output : {maxima.data(), sums.data(), values.data(), tokens.data(), raw.data()})
+      buffers.push_back(output);
+    kernels.run(0, buffers, {1, 1, 2});
+  }
+};
+
+TEST_P(SearchHead, LeavesOutSumsWhereOnlyTheBestIsWanted) {
+  std::string withWord = text;
+  auto replace = [&](const std::string &old, const std::string &by) {
+    ASSERT_NE(withWord.find(old), std::string::npos) << old;
+    withWord.replace(withWord.find(old), old.size(), by);
+  };
+  replace("%m: !kernel", "%w: !kernel.buffer<i32>, %m: !kernel");
+  replace("specials]>, #transept.dims<[rows, 3]>", "specials]>, #transept.dims<[1]>, #transept.dims<[rows, 3]>");
+  replace("ins(%l, %s)", "ins(%l, %s, %w)");
+  replace("(!kernel.buffer<f32>, !kernel.buffer<i32>,",
+          "(!kernel.buffer<f32>, !kernel.buffer<i32>, !kernel.buffer<i32>,");
+  Kernels plain(text, GetParam()), kernels(withWord, GetParam());
+  auto same = [](auto &x, auto &y) { return std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0; };
+  Array<float> random = randomFloats(2500, 1);
+  std::vector<float> row(random.begin(), random.end());
+  for (bool bad : {false, true}) {
+    if (bad)
+      row[2047] = std::numeric_limits<float>::quiet_NaN();
+    int32_t all = 0, best = 1;
+    Found expected(plain, row, nullptr), whole(kernels, row, &all), some(kernels, row, &best);
+    EXPECT_TRUE(same(whole.sums, expected.sums));
+    for (const Found *found : {&whole, &some}) {
+      EXPECT_EQ(std::isnan(found->maxima[1]), bad);
+      EXPECT_TRUE(same(found->maxima, expected.maxima) && same(found->values, expected.values) &&
+                  same(found->tokens, expected.tokens));
+    }
+    for (float sum : some.sums)
+      EXPECT_EQ(sum, 1);
   }
 }
 
