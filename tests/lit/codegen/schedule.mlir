@@ -90,7 +90,7 @@ kernel.func @contract symbols ["rows"] from "" {
 
 // Scratch does not grow with the sequence.
 // CHECK-LABEL: kernel.func @attend
-// CHECK-SAME: items = #transept.dim<8 * batch * floordiv(source + 31, 32)>, scratch = #transept.dim<33280>
+// CHECK-SAME: items = #transept.dim<8 * batch * floordiv(source + 47, 48)>, scratch = #transept.dim<131840>
 kernel.func @attend symbols ["batch", "source"] from "" {
 ^bb0(%q: !f, %k: !f, %v: !f, %y: !f):
   kernel.attend shapes [#transept.dims<[batch, source, 8, 64]>, #transept.dims<[batch, source, 8, 64]>,
