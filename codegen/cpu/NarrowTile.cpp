@@ -222,6 +222,9 @@ private:
     Type i32 = e.b.getI32Type();
     Emitter::Carried next(carried);
     Value place = e.pointer(panel, e.mul(index, e.index(panelColumns)), i32);
+    // Before the loads: behind them it costs up to a tenth of the tile's rate. Integer weights need the registers.
+    if (product.kind != ProductKind::Int8Weights)
+      ahead.fetch(index);
     SmallVector<Value> loaded;
     for (int64_t v = 0; v < vectors; ++v)
       loaded.push_back(e.load(e.pointer(place, v * lanes, i32), e.vectorOf(i32)));
@@ -241,7 +244,8 @@ private:
             next[r * vectors + v] = steps.add(next[r * vectors + v], factor, weight);
       }
     }
-    ahead.fetch(index);
+    if (product.kind == ProductKind::Int8Weights)
+      ahead.fetch(index);
     return next;
   }
 
