@@ -42,7 +42,7 @@ private:
     Value height = chunkHeight(rows);
     Value depth = e.index(op.getK());
     auto [begin, end] = shareOf(rows);
-    Value last = e.sub(end, e.index(1));
+    Value last = lastAhead(begin, end, rows);
     auto panelAt = [&](Value panel) {
       return e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, e.index(op.getK() * panelColumns)), e.f32());
     };
@@ -86,18 +86,19 @@ private:
     Value panelWords = e.index((depth + group - 1) / group * panelColumns);
     auto [begin, end] = shareOf(rows);
     auto panelAt = [&](Value panel) { return e.pointer(e.buffer(op.getInputs()[1]), e.mul(panel, panelWords), words); };
-    auto chunkOf = [&, end = end](ValueRange first) {
+    auto chunkOf = [&, begin = begin, end = end](ValueRange first) {
       Value chunk = e.div(first[0], panels), from = e.mul(chunk, height);
       Value count = e.minimum(e.sub(rows, from), height), firstItem = e.mul(chunk, panels);
       Value next = e.minimum(end, e.add(firstItem, panels));
       convertRows(kind, from, count);
       const int64_t tileRows = narrowTileRows(e, product);
       product.ahead = aheadOf(e, count, tileRows);
-      Value last = e.sub(next, e.index(1));
+      Value last = lastAhead(begin, end, rows);
       e.forLoop(first[0], next, 1, [&](Value item) {
-        Value panel = e.sub(item, firstItem);
+        Value panel = e.sub(item, firstItem), following = e.minimum(e.add(item, e.index(1)), last);
         product.panel = panelAt(panel);
-        product.ahead.panel = panelAt(e.sub(e.minimum(e.add(item, e.index(1)), last), firstItem));
+        Value place = e.sub(following, firstItem);
+        product.ahead.panel = panelAt(e.select(e.less(following, end), e.rem(place, panels), place));
         if (product.block) {
           Value panelScales = e.index((depth + product.block - 1) / product.block * panelColumns);
           product.blockScales = e.pointer(e.buffer(op.getInputs()[2]), e.mul(panel, panelScales), e.f32());
@@ -138,6 +139,14 @@ private:
     if (rows == all)
       return {e.begin, e.end};
     return e.shareOf(e.mul(chunksOfRows(rows), panels), e.mul(chunksOfRows(all), panels));
+  }
+
+  /// The last item whose panel is fetched ahead. Behind the last panel of a matrix most often lies the next one, for
+  /// weights are stored in the order of their use: that one's first panel is fetched by who computes all of this one.
+  Value lastAhead(Value begin, Value end, Value rows) {
+    Value all = e.mul(chunksOfRows(rows), e.index(panelCount()));
+    Value has = e.compare(arith::CmpIPredicate::sge, e.sub(end, begin), all);
+    return e.select(has, end, e.sub(end, e.index(1)));
   }
 
   Value scratchAt(int64_t bytes) { return e.pointer(e.scratch, bytes, e.b.getI8Type()); }
