@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 #include "codegen/PickedInputs.h"
+#include "ir/ListedTokens.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -36,9 +37,9 @@ SmallVector<unsigned> kernel::pickedInputs(FuncOp function) {
   SmallVector<unsigned> picked;
   function.walk([&](KernelOp op) {
     const size_t inputs = op.getInputs().size();
-    // Few columns of its matrix are computed where it begins with approximations.
+    // Few columns of its matrix are read where it begins with approximations, or with a list.
     if (isa<SearchHeadOp>(op) && inputs > 3)
-      return picked.push_back(3);
+      return picked.push_back(op->hasAttr(listedAttrName) ? 1 : 3);
     SmallVector<unsigned> reads(inputs), picks(inputs);
     const DenseSet<Value> fromData = valuesFromData(op);
     for (Region &body : op->getRegions())

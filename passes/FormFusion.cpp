@@ -7,6 +7,7 @@
 #include "ir/WeightStore.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/Screen.h"
+#include "passes/Shortlist.h"
 #include "passes/Stage.h"
 
 using namespace mlir;
@@ -55,6 +56,6 @@ void transept::fuseEntry(kernel::EntryOp entry) {
     simplifyBodies(entry);
   storeConstantMaps(entry);
   simplifyBodies(entry);
-  if (llvm::is_contained({stepName, alignmentsName, greedyName}, entry.getSymName()))
+  if (llvm::is_contained({stepName, alignmentsName, greedyName, listedName}, entry.getSymName()))
     limitToLiveRows(entry);
 }

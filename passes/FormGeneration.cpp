@@ -4,9 +4,11 @@
 //
 // Names, element types and shapes of the states are the contract with the host: see runtime/search/SessionStepper.cpp.
 
+#include "ir/ListedTokens.h"
 #include "ir/WeightStore.h"
 #include "passes/FormOps.h"
 #include "passes/Screen.h"
+#include "passes/Shortlist.h"
 
 using namespace mlir;
 using namespace mlir::transept;
@@ -151,7 +153,35 @@ static LogicalResult addScreen(FormContext &f, SearchHeadOp op, DictionaryAttr s
   return success();
 }
 
+/// Logits of the tokens that the host lists; their columns of the matrix, and bias behind them, are kept from step to
+/// step.
+static LogicalResult formListed(FormContext &f, SearchHeadOp op) {
+  auto linear = op.getLogits().getDefiningOp<LinearOp>();
+  std::optional<WeightMatrix> matrix = linear ? packedMatrix(linear) : std::nullopt;
+  if (!matrix)
+    return op.emitOpError() << "has an attribute '" << listedAttrName << "' that does not fit";
+  Type f32 = f.builder.getF32Type(), i32 = f.builder.getI32Type();
+  DimAttr listed = f.symbol("listed"), columns = f.constant(kernel::panelColumns), count = dimMul(listed, columns);
+  Value x = f.viewAsRows(op.getLoc(), f.tensor(linear.getInput()));
+  const int64_t panels = llvm::divideCeil(matrix->n(), kernel::panelColumns);
+  SmallVector<Value> inputs = {
+      x, f.panels({matrix->key}, {matrix->transposed}, kernel::panelType(f32, panels, matrix->k())),
+      f.state("step.listed", {count}, i32), f.state("step.fresh", {listed}, i32),
+      f.state("search.columns", {listed, f.constant(matrix->k() + 1), columns}, f32)};
+  if (linear.getBias())
+    inputs.push_back(f.tensor(linear.getBias()));
+  SmallVector<DimAttr> dims = {f.symbol("rows"), count};
+  auto head = f.builder.create<kernel::SearchHeadOp>(op.getLoc(), TypeRange{plainType(dims, f32)}, inputs, ValueRange{},
+                                                     Value(), f.shapes(inputs, f.dims(dims)), matrix->n(),
+                                                     kernel::vocabularyBlock);
+  head->setAttr(kernel::listedAttrName, f.builder.getUnitAttr());
+  f.exportTo(op.getLoc(), "search.listed", head.getResult(0));
+  return success();
+}
+
 LogicalResult transept::form(FormContext &f, SearchHeadOp op) {
+  if (op->hasAttr(listedAttrName))
+    return formListed(f, op);
   Location loc = op.getLoc();
   SmallVector<DimAttr> dims = graphDims(op.getLogits());
   std::optional<int64_t> vocabulary = dims.empty() ? std::nullopt : constantValue(dims.back());

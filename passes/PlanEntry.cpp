@@ -4,6 +4,7 @@
 
 #include "passes/PlanEntry.h"
 #include "ir/HostTensor.h"
+#include "ir/ListedTokens.h"
 #include "passes/FormBody.h"
 #include "passes/FormContext.h"
 
@@ -118,7 +119,7 @@ void EntryPlan::collectDispatches() {
     if (isa<kernel::CacheAppendOp>(op))
       dispatch.writes.push_back(rootOf(kernelOp.getInputs()[2]));
     if (isa<kernel::SearchHeadOp>(op))
-      dispatch.writes.push_back(rootOf(kernelOp.getInputs()[0]));
+      dispatch.writes.push_back(rootOf(kernelOp.getInputs()[op.hasAttr(kernel::listedAttrName) ? 4 : 0]));
     dispatches.push_back(std::move(dispatch));
   }
   // What depends on sizes read last, a guard for instance, needs a segment after them.

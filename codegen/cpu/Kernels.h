@@ -20,6 +20,8 @@ LogicalResult emitCacheAppend(emit::Emitter &emitter, CacheAppendOp op);
 LogicalResult emitSearchHead(emit::Emitter &emitter, SearchHeadOp op);
 /// One whose logits are approximations.
 LogicalResult emitScreenedHead(emit::Emitter &emitter, SearchHeadOp op);
+/// One that gives logits of listed tokens.
+LogicalResult emitListedHead(emit::Emitter &emitter, SearchHeadOp op);
 
 } // namespace mlir::kernel::cpu
 

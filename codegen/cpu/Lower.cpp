@@ -72,7 +72,9 @@ static LogicalResult emitKernel(OpBuilder &builder, FuncOp func, const CpuLevel 
           .Case([&](AttendSourceOp op) { return emitAttendSource(emitter, op); })
           .Case([&](CacheAppendOp op) { return emitCacheAppend(emitter, op); })
           .Case([&](SearchHeadOp op) {
-            return isScreened(op) ? emitScreenedHead(emitter, op) : emitSearchHead(emitter, op);
+            return isListed(op)     ? emitListedHead(emitter, op)
+                   : isScreened(op) ? emitScreenedHead(emitter, op)
+                                    : emitSearchHead(emitter, op);
           })
           .Default([](Operation *op) { return op->emitOpError("is no kernel that processors implement"); });
   return success(succeeded(emitted) && succeeded(emitter.finish()));

@@ -90,6 +90,11 @@ Work workOf(CacheAppendOp op) {
 
 Work workOf(SearchHeadOp op) {
   MLIRContext *context = op.getContext();
+  if (isListed(op)) {
+    DimAttr panels = shapeOf(cast<KernelOp>(op.getOperation()), 3).getDims()[0];
+    return {dimMul(panels, chunksOf(shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0], contractRows)),
+            dimConstant(context, contractScales)};
+  }
   int64_t blocks = (op.getVocabulary() + op.getBlockSize() - 1) / op.getBlockSize();
   DimAttr rows = shapeOf(cast<KernelOp>(op.getOperation()), 0).getDims()[0];
   // Screened: sixteen logits.

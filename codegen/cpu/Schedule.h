@@ -5,6 +5,7 @@
 #define TRANSEPT_CODEGEN_CPU_SCHEDULE_H
 
 #include "codegen/emit/WorkItems.h"
+#include "ir/ListedTokens.h"
 
 namespace mlir::kernel::cpu {
 
@@ -24,8 +25,9 @@ constexpr int64_t attendRowsHeld = attendRows * attendTogether;
 /// Keys of one block of the online softmax.
 constexpr int64_t attendKeys = 64;
 
-/// Whether logits are approximations, with what bounds them behind.
-inline bool isScreened(SearchHeadOp op) { return op.getInputs().size() > 3; }
+/// Whether logits are computed of listed tokens alone, or are approximations, with what bounds them behind.
+inline bool isListed(SearchHeadOp op) { return op->hasAttr(listedAttrName); }
+inline bool isScreened(SearchHeadOp op) { return !isListed(op) && op.getInputs().size() > 3; }
 
 /// Positions of the innermost dimension that one item of a map computes.
 int64_t mapChunk(MapOp op);

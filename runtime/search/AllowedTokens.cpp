@@ -38,6 +38,13 @@ AllowedTokens::AllowedTokens(const Settings &settings, int64_t vocabulary, int64
   }
 }
 
+int64_t AllowedTokens::most(const Settings &settings) {
+  if (settings.allowedTokenIds.empty())
+    return 0;
+  return static_cast<int64_t>(settings.allowedTokenIds.size() + settings.eosTokenId.size() +
+                              settings.forcedEosTokenId.size() + settings.forcedDecoderIds.size() + 1);
+}
+
 Status AllowedTokens::restrict(Span<const StepResult> rows, const std::vector<SpecialSet> &sets) {
   for (size_t row = 0; row < rows.size(); ++row) {
     if (!rows[row].logits)
@@ -58,7 +65,9 @@ StepResult AllowedTokens::restrictRow(const StepResult &whole, const SpecialSet 
     while (special < set.tokens.size() && set.tokens[special] < token)
       ++special;
     const bool isSpecial = special < set.tokens.size() && set.tokens[special] == token;
-    const float logit = found_[i] = isSpecial ? whole.specials[special] : whole.logits[token];
+    const float logit = found_[i] = whole.places ? whole.logits[whole.places[token]]
+                                    : isSpecial  ? whole.specials[special]
+                                                 : whole.logits[token];
     result.finite = result.finite && !std::isnan(logit);
     maximum = std::max<double>(maximum, logit);
     if (!row.logits.empty())

@@ -19,7 +19,11 @@ public:
   /// special set.
   AllowedTokens(const Settings &settings, int64_t vocabulary, int64_t specials);
 
+  /// No fewer than tokens() of these settings will be; 0 where all are allowed.
+  static int64_t most(const Settings &settings);
+
   bool any() const { return !tokens_.empty(); }
+  Span<const int32_t> tokens() const { return {tokens_.data(), tokens_.size()}; }
 
   /// `sets[i]` is the special set of row i. Fails where the rows have no logits.
   Status restrict(Span<const StepResult> rows, const std::vector<SpecialSet> &sets);

@@ -47,7 +47,7 @@ Status Batch::step() {
     for (int32_t row = 0; row < search.rows(); ++row) {
       int32_t parent = search.parent(row);
       rows_.push_back({search.tokens(row), member->source, parent < 0 ? -1 : previous + parent, search.specials(row),
-                       row, search.rows(), search.score(row)});
+                       row, search.rows(), search.score(row), search.allowed()});
     }
   }
   joined_ = 0;

@@ -65,6 +65,8 @@ public:
   int32_t parent(int32_t row) const { return live_[row].parent; }
   Span<const int32_t> specials(int32_t row) const { return sets_[row].tokens; }
   double score(int32_t row) const { return live_[row].score; }
+  /// All tokens that it may generate, ascending; none where it may generate any.
+  Span<const int32_t> allowed() const { return allowed_.tokens(); }
 
   /// Whether the next step chooses tokens whose alignment is wanted.
   bool wantsWeights() const { return log_.wanted() && length_ >= prompt_; }

@@ -1,9 +1,12 @@
 #include "runtime/search/Scheduler.h"
 
+#include "runtime/search/AllowedTokens.h"
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 
 namespace transept::search {
@@ -57,6 +60,7 @@ void Scheduler::add(Request &request, bool open) {
   needs.positions = std::max<int64_t>(extent.limit - 1, 1);
   needs.specials = std::max<int64_t>(extent.specials, 1);
   needs.topk = std::min(settings.candidates(), stepper_.vocabulary());
+  needs.listed = AllowedTokens::most(settings);
   ++(open ? open_ : closed_);
   insertPending(std::move(ticket));
 }
@@ -133,19 +137,22 @@ int64_t Scheduler::lengthTogether(const Ticket &longest) const {
 
 Demand Scheduler::demandOf(const std::vector<const Ticket *> &tickets) const {
   Demand demand;
-  std::vector<int64_t> widths;
+  std::vector<int64_t> widths, lists;
   for (const Ticket *ticket : tickets) {
     widths.push_back(ticket->needs.rows);
+    lists.push_back(ticket->needs.listed);
     demand.source = std::max(demand.source, ticket->needs.source);
     demand.positions = std::max(demand.positions, ticket->needs.positions);
     demand.specials = std::max(demand.specials, ticket->needs.specials);
     demand.topk = std::max(demand.topk, ticket->needs.topk);
   }
-  std::sort(widths.begin(), widths.end(), std::greater<int64_t>());
-  widths.resize(std::min(widths.size(), static_cast<size_t>(most_)));
-  demand.rows = 0;
-  for (int64_t width : widths)
-    demand.rows += width;
+  auto sumOfLargest = [&](std::vector<int64_t> &values) {
+    std::sort(values.begin(), values.end(), std::greater<int64_t>());
+    values.resize(std::min(values.size(), static_cast<size_t>(most_)));
+    return std::accumulate(values.begin(), values.end(), int64_t(0));
+  };
+  demand.rows = sumOfLargest(widths);
+  demand.listed = sumOfLargest(lists);
   demand.source = paddedLength(demand.source);
   return demand;
 }

@@ -10,6 +10,9 @@ namespace {
 /// Tokens of a block of the search head.
 constexpr int64_t headBlockTokens = 2048;
 
+/// The entry that computes logits of listed tokens, where a model has it.
+constexpr std::string_view listedName = "step_listed";
+
 /// Most rows for which reading less of the vocabulary is worth more than computing some of it twice.
 constexpr size_t screenedRows = 8;
 
@@ -52,6 +55,8 @@ Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
       value = demand.specials;
     else if (name == "topk")
       value = demand.topk;
+    else if (name == "listed")
+      value = std::max<int64_t>(demand.listed / ListedTokens::panelTokens, 1);
     else
       return Status(Code::ArtifactRefused,
                     "this runtime does not know the generation symbol '" + printable(name, 60) + "'");
@@ -60,23 +65,27 @@ Result<SymbolValues> SessionStepper::symbols(const Demand &demand) const {
   return values;
 }
 
-Status SessionStepper::prepare(const Demand &demand) {
+Status SessionStepper::prepare(const Demand &wanted) {
+  Demand demand = wanted;
+  demand.specials = roundUp(wanted.specials, 8);
+  // A list that is half of the vocabulary saves little.
+  demand.listed = !hasList() ? 0 : roundUp(std::min(wanted.listed, vocabulary() / 2), ListedTokens::panelTokens);
   Demand next = demand;
-  next.specials = roundUp(demand.specials, 8);
   if (session_) {
     // What only has to be large enough never shrinks: a smaller batch then needs no new set-up.
     next.rows = std::max(next.rows, have_.rows);
     next.positions = std::max(next.positions, have_.positions);
     next.specials = std::max(next.specials, have_.specials);
     next.topk = std::max(next.topk, have_.topk);
+    next.listed = std::max(next.listed, have_.listed);
   }
   bool same =
       session_ && next.batch == have_.batch && next.source == have_.source && next.rows == have_.rows &&
       roundUp(next.positions, BlockPool::blockPositions) == roundUp(have_.positions, BlockPool::blockPositions) &&
-      next.specials == have_.specials && next.topk == have_.topk;
+      next.specials == have_.specials && next.topk == have_.topk && next.listed == have_.listed;
   if (!same) {
-    auto setUp = [&](const Demand &wanted) -> Status {
-      TRANSEPT_ASSIGN(SymbolValues values, symbols(wanted));
+    auto setUp = [&](const Demand &needed) -> Status {
+      TRANSEPT_ASSIGN(SymbolValues values, symbols(needed));
       if (session_)
         return session_->resize(values);
       SessionOptions options;
@@ -88,7 +97,6 @@ Status SessionStepper::prepare(const Demand &demand) {
     Status status = setUp(next);
     if (!status.ok() && session_) { // the sum of what several batches needed may be too much where one is not
       next = demand;
-      next.specials = roundUp(demand.specials, 8);
       status = setUp(next);
     }
     TRANSEPT_TRY(status);
@@ -145,6 +153,13 @@ Status SessionStepper::bind() {
   state("step.parent", parent_, have_.rows, true);
   state("step.special", special_, have_.rows * have_.specials);
   state("step.best", bestOnly_, 1, true);
+  if (hasList()) {
+    const int64_t tokens = session_->symbol("listed") * ListedTokens::panelTokens;
+    state("step.listed", listTokens_, tokens);
+    state("step.fresh", fresh_, session_->symbol("listed"));
+    state("search.listed", listedLogits_, have_.rows * tokens);
+    list_.reset(vocabulary(), tokens);
+  }
   if (incremental()) {
     state("step.token", token_, have_.rows);
     state("step.position", position_, have_.rows, true);
@@ -434,13 +449,33 @@ bool SessionStepper::screens(size_t rows, StepWants wants) const {
   return wants.best && !wants.weights && !wants.logits && !generation().step_greedy().empty() && rows <= screenedRows;
 }
 
+bool SessionStepper::hasList() const { return model_->findEntry(listedName) >= 0; }
+
+void SessionStepper::writeList() {
+  const Span<const int32_t> tokens = list_.tokens();
+  std::copy(tokens.begin(), tokens.end(), listTokens_);
+  for (int64_t panel = 0; panel < list_.panels(); ++panel)
+    fresh_[panel] = panel >= list_.firstFresh();
+}
+
+void SessionStepper::takeListed(size_t rows) {
+  list_.settle();
+  for (size_t row = 0; row < rows; ++row) {
+    results_[row] = {};
+    results_[row].logits = listedLogits_ + row * list_.tokens().size();
+    results_[row].places = list_.places();
+  }
+}
+
 Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
   if (wants.weights && !layers_)
     return {Code::InvalidInput, "the artifact reports no attention over the source"};
   const bool screened = screens(rows.size(), wants);
-  const std::string &entry = wants.weights ? generation().step_alignments()
-                             : screened    ? generation().step_greedy()
-                                           : generation().step();
+  const bool listed = listTokens_ && wants.logits && !wants.weights && list_.cover(rows);
+  const std::string_view entry = wants.weights ? std::string_view(generation().step_alignments())
+                                 : listed      ? listedName
+                                 : screened    ? std::string_view(generation().step_greedy())
+                                               : generation().step();
   if (static_cast<int64_t>(rows.size()) > have_.rows)
     return {Code::Internal, "more rows than the session was set up for"};
   TRANSEPT_ASSIGN(bool taken, takeAhead(rows, wants));
@@ -473,14 +508,21 @@ Status SessionStepper::step(Span<const StepRow> rows, StepWants wants) {
     TRANSEPT_TRY(runAhead(rows, steps, wants.best));
     if (ahead_.steps > 0)
       return Status::success();
-  } else if (incremental()) {
-    TRANSEPT_TRY(session_->run(entry));
   } else {
+    arguments_.symbols.clear();
     // The session may hold more rows. Where rows can change each other, those that are not in use must not be there.
-    RunArguments arguments;
-    arguments.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())},
-                         {"rows", static_cast<int64_t>(rows.size())}};
-    TRANSEPT_TRY(session_->run(entry, arguments));
+    if (!incremental())
+      arguments_.symbols = {{"target", static_cast<int64_t>(rows[0].tokens.size())},
+                            {"rows", static_cast<int64_t>(rows.size())}};
+    if (listed) {
+      writeList();
+      arguments_.symbols.push_back({"listed", list_.panels()});
+    }
+    TRANSEPT_TRY(session_->run(entry, arguments_));
+  }
+  if (listed) {
+    takeListed(rows.size());
+    return Status::success();
   }
   TRANSEPT_ASSIGN(const float *logits, wants.logits ? readLogits(rows.size()) : nullptr);
   for (size_t row = 0; row < rows.size(); ++row) {

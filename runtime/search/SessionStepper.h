@@ -6,6 +6,7 @@
 #include "runtime/Session.h"
 #include "runtime/search/BlockPool.h"
 #include "runtime/search/HeadResults.h"
+#include "runtime/search/ListedTokens.h"
 #include "runtime/search/SourceSlots.h"
 #include "runtime/search/Stepper.h"
 
@@ -22,6 +23,7 @@ struct Demand {
   int64_t positions = 1; // target positions that are computed
   int64_t specials = 1;
   int64_t topk = 1;
+  int64_t listed = 0; // tokens that requests with a list of them may generate, all of them together
 };
 
 class SessionStepper final : public Stepper {
@@ -83,6 +85,11 @@ private:
   int32_t stepsAtOnce(Span<const StepRow> rows, StepWants wants) const;
   /// Notes what the steps begin with, and gives every row places for what it computes.
   Status reserveAhead(Span<const StepRow> rows, int32_t steps);
+  /// Whether a step may compute the logits of listed tokens alone.
+  bool hasList() const;
+  /// The list, and which of it is new; and the results of a step of its tokens.
+  void writeList();
+  void takeListed(size_t rows);
   /// Whether the step's entry is the one that computes few logits.
   bool screens(size_t rows, StepWants wants) const;
   Status runAhead(Span<const StepRow> rows, int32_t steps, bool best);
@@ -117,6 +124,11 @@ private:
   const float *maxima_ = nullptr, *sums_ = nullptr, *values_ = nullptr, *specialLogits_ = nullptr;
   const int32_t *best_ = nullptr;
 
+  int32_t *listTokens_ = nullptr, *fresh_ = nullptr; // null where steps compute all logits
+  const float *listedLogits_ = nullptr;
+
+  ListedTokens list_;
+  RunArguments arguments_; // of a step; kept for its memory
   std::optional<BlockPool> pool_;
   std::optional<HeadResults> head_;
   std::vector<BlockPool::Move> moves_;

@@ -16,8 +16,9 @@ struct StepRow {
   int32_t parent = -1;          // row of the previous step that it continues by one token; -1: a new one
   Span<const int32_t> specials; // ascending; kept apart from the best tokens
   // Of the search it belongs to, whose rows are neighbours:
-  int32_t member = 0, beams = 1; // which of its rows it is, of how many
-  double score = 0;              // what its continuations are compared by with those of the others, so far
+  int32_t member = 0, beams = 1;    // which of its rows it is, of how many
+  double score = 0;                 // what its continuations are compared by with those of the others, so far
+  Span<const int32_t> allowed = {}; // tokens that its rows may generate, ascending; empty: any
 };
 
 /// Pointers are valid until the next step.
@@ -28,7 +29,10 @@ struct StepResult {
   int32_t count = 0;               // as many as the session was set up for, fewer where the vocabulary ends
   const float *specials = nullptr; // raw logits of the special tokens, in their order
   const float *logits = nullptr; // raw logits of the vocabulary outside the special set; null where not kept or wanted
-  bool finite = true;            // false: a logit is not a number, or +infinity
+  /// Where this is not null, there is nothing but raw logits of all tokens that the row's search may generate: that of
+  /// token t is logits[places[t]].
+  const int32_t *places = nullptr;
+  bool finite = true; // false: a logit is not a number, or +infinity
 };
 
 /// Attention weights over the source of one row, layer by layer. Valid until the next step.

@@ -93,6 +93,32 @@ def own_candidates(tool, root, tmp):
     expect_success(text, "translate")
 
 
+def entries_of(trace):
+    with open(trace) as file:
+        return {span["args"]["entry"] for span in json.load(file)["traceEvents"] if span.get("cat") == "kernel"}
+
+
+def listed_steps(tool, root, tmp):
+    """Steps of requests with lists compute the logits of these tokens alone, with the bits of all."""
+    draw = random.Random(3)
+    for model in ("marian-tiny", "gpt2-tiny"):
+        artifact, trace = os.path.join(tmp, model + ".tsp"), os.path.join(tmp, "trace.json")
+        expect_success(tool.compile(os.path.join(root, "tests/models", model), artifact), "compile")
+        lists = [sorted(draw.sample(range(4, 250), 20)) for _ in range(30)]
+        wanted = [{**request, "allowed_token_ids": lists[request["id"]], "return_token_scores": True} for request in requests()]
+        anything = {"id": 99, "input_ids": [5, 6, 7], "min_new_tokens": 60, "max_new_tokens": 60}
+        text = "".join(json.dumps(request) + "\n" for request in wanted)
+        together = answers(tool, artifact, text, "--batch", "4", "--trace", trace)
+        expect("step_listed" in entries_of(trace) and "step" not in entries_of(trace), f"{model}: {entries_of(trace)}")
+        # Ninety tokens and more are not listed; those of one request are again.
+        expect(answers(tool, artifact, text, "--batch", "16") == together, f"{model}: other answers in a larger batch")
+        for request, answer in zip(wanted[:8], together[:8], strict=True):
+            pair = json.dumps(request) + "\n" + json.dumps(anything) + "\n"
+            whole = answers(tool, artifact, pair, "--batch", "2", "--trace", trace)
+            expect("step" in entries_of(trace), f"{model}: {entries_of(trace)}")
+            expect(whole[0] == answer, f"{model}: {whole[0]}, with all logits {answer}")
+
+
 def refusals(tool, root, tmp):
     artifact, decoder, listed = (os.path.join(tmp, name) for name in ("m.tsp", "d.tsp", "list.txt"))
     expect_success(tool.compile(os.path.join(root, "tests/models/marian-tiny"), artifact), "compile")
@@ -115,4 +141,5 @@ def refusals(tool, root, tmp):
 def tests(tool, root):
     yield "shortlist and a model without the others", lambda tmp: same_as_model_without(tool, root, tmp)
     yield "shortlist of each source", lambda tmp: own_candidates(tool, root, tmp)
+    yield "shortlist and steps of listed tokens", lambda tmp: listed_steps(tool, root, tmp)
     yield "shortlist refusals", lambda tmp: refusals(tool, root, tmp)

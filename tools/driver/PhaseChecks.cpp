@@ -9,6 +9,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SPIRV/IR/SPIRVOps.h"
 #include "passes/Screen.h"
+#include "passes/Shortlist.h"
 #include "passes/Stage.h"
 #include "tools/driver/TargetPasses.h"
 #include "llvm/ADT/StringSet.h"
@@ -77,9 +78,9 @@ LogicalResult mlir::transept::checkStage(ModuleOp module) {
   if (module->hasAttr("transept.generation"))
     for (auto function : module.getOps<func::FuncOp>()) {
       StringRef name = function.getName();
-      if (!llvm::is_contained(
-              {encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName, advanceBeamsName, greedyName},
-              name))
+      if (!llvm::is_contained({encodeName, stepName, alignmentsName, scoreName, prefillName, advanceName,
+                               advanceBeamsName, greedyName, listedName},
+                              name))
         return function.emitError("function '") << name << "' is no part of a generation program";
       if (name == stepName && function.getNumArguments() + function.getNumResults() > 0)
         return function.emitError("function 'step' takes or returns tensors; all it has is states");

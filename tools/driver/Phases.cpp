@@ -22,6 +22,7 @@
 #include "passes/Quantise.h"
 #include "passes/ReadSizes.h"
 #include "passes/Screen.h"
+#include "passes/Shortlist.h"
 #include "passes/Stage.h"
 #include "tools/driver/DiagnosticLog.h"
 #include "tools/driver/PhaseChecks.h"
@@ -71,6 +72,7 @@ void addQuantise(PassList &list, const TargetOptions &options) {
   list.push_back(createQuantisePass({options.precision, options.keepFp32}));
   list.push_back(createNarrowCachesPass(options.caches));
   list.push_back(createScreenPass(options.twoStageVocabulary));
+  list.push_back(createShortlistPass(!options.hasVulkan()));
 }
 
 void addForm(PassList &list, const TargetOptions &) {
