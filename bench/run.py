@@ -24,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 class Work(NamedTuple):
     model: str   # shape of export_random.py, a folder below --models
     kind: str    # sentences: forced to their length; clip: of features; words: of a text, natural ends; encoder: alone
-    batch: int
+    batch: int   # 0: the tool's own
     beams: int
     source: int
     tokens: int
@@ -41,8 +41,8 @@ WORKS = {
     "encoder-1024": Work("encoder", "encoder", 1, 1, 1024, 0, PEAK),
     "encoder-4096": Work("encoder", "encoder", 1, 1, 4096, 0, PEAK),
     "clip-greedy": Work("whisper", "clip", 1, 1, 0, 26, PEAK),
-    "words-greedy": Work("g2p", "words", 64, 1, 0, 48, PEAK),
-    "words-beam-4": Work("g2p", "words", 64, 4, 0, 48, PEAK),
+    "words-greedy": Work("g2p", "words", 0, 1, 0, 48, PEAK),
+    "words-beam-4": Work("g2p", "words", 0, 4, 0, 48, PEAK),
 }
 PRECISIONS = ("fp32", "bf16", "int8")
 ROWS = {work if precision == "fp32" else f"{work}-{precision}": (work, precision) for work in WORKS for precision in PRECISIONS}
@@ -121,7 +121,7 @@ class Ours:
         self.tokens = len(peers.test_words()) if self.words else work.batch * (work.tokens or work.source)
         if self.words:
             self.input = "".join(word + "\n" for word in peers.test_words())
-            flags = ["--num-beams", work.beams, "--length-penalty", 0.6, "--max-new-tokens", work.tokens, "--batch", work.batch]
+            flags = ["--num-beams", work.beams, "--length-penalty", 0.6, "--max-new-tokens", work.tokens]
             self.command = pinned([tool, "translate", path, "--threads", threads, "--json", "-q", *flags], threads)
             self.calls, self.start_cpu = 1, 0
             return
@@ -221,7 +221,7 @@ def calibrate(program, threads):
 
 def contenders_of(args, row, folder):
     work, precision = WORKS[ROWS[row][0]], ROWS[row][1]
-    # Words are shared out to replicas, of which only the most are of interest.
+    # Words are shared out to sessions or replicas, of which only the most are of interest.
     threads = [max(args.threads)] if work.kind == "words" else args.threads
     contenders = [Ours(args, work, precision, t, folder) for t in threads]
     if work.kind == "sentences" and work.batch == work.beams == 1 and precision == "fp32":

@@ -193,6 +193,15 @@ def keeps_lines_in_order(artifact):
     expect(alone.stdout.splitlines() == [row for row in result.stdout.splitlines() if b'"error"' not in row], "other answers")
 
 
+def default_sessions(artifact):
+    """Steps of a small model are not shared: a session for each thread; one where a line is answered before the next."""
+    every = len(os.sched_getaffinity(0))
+    for flags, sessions in (((), every), (("--threads", "1"), 1), (("--batch", "1"), 1), (("--sessions", "3", "--threads", "1"), 3)):
+        result = artifact.run("translate", b"hello\nworld\n", "--json", *SHORT, *flags)
+        expect_success(result, " ".join(flags))
+        expect(json.loads(result.stderr)["sessions"] == sessions, f"{flags}: {result.stderr!r}, expected {sessions}")
+
+
 def without_tokenizer(tool, source, tmp):
     folder, artifact = os.path.join(tmp, "export"), os.path.join(tmp, "m.tsp")
     os.mkdir(folder)
@@ -225,5 +234,6 @@ def tests(tool, root):
             some = artifact.with_flags("--sessions", sessions)
             name = f"{test.__name__.replace('_', ' ')}, sessions {sessions}"
             yield name, lambda tmp, test=test, some=some: test(some)
+    yield "default sessions", lambda tmp: default_sessions(artifact)
     yield "without tokenizer", lambda tmp: without_tokenizer(tool, source, tmp)
     yield "refused artifacts", lambda tmp: refused_artifacts(tool, source, tmp)
