@@ -32,6 +32,18 @@ static Value loadRelative(Emitter &e, Value table, ArrayRef<DimAttr> shape, Valu
 
 static bool isMultipleOfFour(DimAttr dim) { return constantValue(dim).value_or(1) % 4 == 0; }
 
+/// Keys to look at: those behind the last one that is shown have no weight, so a slot that is longer than its source
+/// costs a look at its mask. 0 where none is shown. By all invocations of the workgroup; `slots` as for combineAll().
+static Value emitShownKeys(Shader &shader, Value slots, Value keys, llvm::function_ref<Value(Value)> isShown) {
+  Emitter &e = shader.e;
+  Type i32 = e.b.getI32Type();
+  Value last = shader.forShare(e.index(0), keys, ValueRange{e.integer(i32, 0)}, [&](Value j, ValueRange sofar) {
+    Value behind = e.castIndex(e.add(j, e.index(1)), i32);
+    return Emitter::Carried{e.select(isShown(j), behind, sofar[0])}; // j ascends
+  })[0];
+  return e.castIndex(shader.combineAll("max", last, slots), e.b.getIndexType());
+}
+
 //===- Dense keys
 //--------------------------------------------------------------------------------------------------===//
 
@@ -56,6 +68,8 @@ public:
     row.valueSize = e.dim(value[3]);
     row.emptyRow = static_cast<EmptyRow>(op.getEmptyRow());
     row.fourAtOnce = isMultipleOfFour(query[3]);
+    if (keyMask)
+      slots = shader.sharedArrayPerInvocation(e.b.getI32Type());
   }
 
   LogicalResult emit() {
@@ -85,6 +99,8 @@ private:
       Value last = e.add(i, e.dim(*op.getCausalOffset()));
       mine.end = e.maximum(e.minimum(row.keys, e.add(last, e.index(1))), e.index(0));
     }
+    if (keyMask)
+      mine.end = e.minimum(mine.end, emitShownKeys(shader, slots, row.keys, [&](Value j) { return isKeyShown(j); }));
     mine.query = e.pointer(input(0), e.mul(item, row.keySize), e.f32());
     mine.key = [&](Value j) { return at(1, j, row.keySize); };
     mine.value = [&](Value j) { return at(2, j, row.valueSize); };
@@ -118,14 +134,18 @@ private:
       Value column = e.sub(e.sub(j, i), e.dim(*op.getRelativeOrigin()));
       score = e.add(score, loadRelative(e, input(*relative), shapeOf(kernel, *relative), head, column));
     }
-    if (keyMask) {
-      Type element = elementOf(*keyMask);
-      Value key = e.load(e.pointer(input(*keyMask), e.add(e.mul(batch, row.keys), j), element), element);
-      also(element.isInteger(1) ? key : e.compare(arith::CmpIPredicate::ne, key, e.integer(element, 0)));
-    }
+    if (keyMask)
+      also(isKeyShown(j));
     if (mask)
       also(loadBroadcast(*mask, j));
     return shown ? e.select(shown, score, e.number(e.f32(), -infinity)) : score;
+  }
+
+  /// By the mask of keys.
+  Value isKeyShown(Value j) {
+    Type element = elementOf(*keyMask);
+    Value key = e.load(e.pointer(input(*keyMask), e.add(e.mul(batch, row.keys), j), element), element);
+    return element.isInteger(1) ? key : e.compare(arith::CmpIPredicate::ne, key, e.integer(element, 0));
   }
 
   /// An element of an operand whose axes are those of [B, H, T, S] or 1.
@@ -149,6 +169,7 @@ private:
   RowAttention row;                                      // what is the same for all items
   std::optional<unsigned> keyMask, bias, mask, relative; // operand numbers
   Value queries, heads, keyHeads;                        // sizes
+  Value slots;                                           // shared: of the search for the last key that is shown
   Value batch, head, i;                                  // of the item
 };
 
@@ -158,18 +179,6 @@ LogicalResult vulkan::emitAttend(Shader &shader, AttendOp op) { return AttendEmi
 
 //===- Keys of a source
 //--------------------------------------------------------------------------------------------===//
-
-/// Keys to look at: those behind the last one that is shown have no weight, so a slot that is longer than its source
-/// costs a look at its mask. 0 where none is shown. By all invocations of the workgroup; `slots` as for combineAll().
-static Value emitShownKeys(Shader &shader, Value slots, Value keys, llvm::function_ref<Value(Value)> isShown) {
-  Emitter &e = shader.e;
-  Type i32 = e.b.getI32Type();
-  Value last = shader.forShare(e.index(0), keys, ValueRange{e.integer(i32, 0)}, [&](Value j, ValueRange sofar) {
-    Value behind = e.castIndex(e.add(j, e.index(1)), i32);
-    return Emitter::Carried{e.select(isShown(j), behind, sofar[0])}; // j ascends
-  })[0];
-  return e.castIndex(shader.combineAll("max", last, slots), e.b.getIndexType());
-}
 
 LogicalResult vulkan::emitAttendSource(Shader &shader, AttendSourceOp op) {
   Emitter &e = shader.e;

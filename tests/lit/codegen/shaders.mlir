@@ -159,4 +159,33 @@ kernel.func @int8 symbols ["rows"] from "" {
   } : (!f, !kernel.buffer<i8>, !f) -> ()
 }
 
+// Of keys with a mask, those up to the last one that is shown: all invocations find it, and the loop over blocks of keys ends there.
+// CHECK: spirv.module @attend.subgroupArithmetic
+// CHECK: spirv.GroupNonUniformSMax
+// CHECK: %[[SHOWN:.*]] = spirv.Bitcast %{{.*}} : vector<2xi32> to i64
+// CHECK-NEXT: %[[FEWER:.*]] = spirv.SLessThan %{{.*}}, %[[SHOWN]] : i64
+// CHECK-NEXT: %[[END:.*]] = spirv.Select %[[FEWER]], %{{.*}}, %[[SHOWN]] : i1, i64
+// CHECK: %[[GOES_ON:.*]] = spirv.SLessThan %{{.*}}, %[[END]] : i64
+// CHECK-NEXT: spirv.BranchConditional %[[GOES_ON]]
+// CHECK: spirv.module @attend Physical
+kernel.func @attend symbols ["batch", "source"] from "" {
+^bb0(%q: !f, %k: !f, %v: !f, %m: !kernel.buffer<i64>, %y: !f):
+  kernel.attend shapes [#transept.dims<[batch, source, 8, 64]>, #transept.dims<[batch, source, 8, 64]>,
+      #transept.dims<[batch, source, 8, 64]>, #transept.dims<[batch, source]>, #transept.dims<[batch, source, 8, 64]>] ins(%q, %k, %v, %m) outs(%y)
+      {scale = 0.125 : f32, softcap = 0.0 : f32, emptyRow = 0 : i64, hasKeyMask} : (!f, !f, !f, !kernel.buffer<i64>, !f) -> ()
+}
+
+// CHECK: spirv.module @source.subgroupArithmetic
+// CHECK: spirv.GroupNonUniformSMax
+// CHECK: %[[SHOWN:.*]] = spirv.Bitcast %{{.*}} : vector<2xi32> to i64
+// CHECK: %[[GOES_ON:.*]] = spirv.SLessThan %{{.*}}, %[[SHOWN]] : i64
+// CHECK-NEXT: spirv.BranchConditional %[[GOES_ON]]
+// CHECK: spirv.module @source Physical
+kernel.func @source symbols ["rows", "batch", "S"] from "" {
+^bb0(%q: !f, %k: !f, %v: !f, %source: !kernel.buffer<i32>, %m: !kernel.buffer<i64>, %y: !f):
+  kernel.attend_source shapes [#transept.dims<[rows, 1, 2, 64]>, #transept.dims<[batch, S, 2, 64]>, #transept.dims<[batch, S, 2, 64]>,
+      #transept.dims<[rows]>, #transept.dims<[batch, S]>, #transept.dims<[rows, 1, 2, 64]>] ins(%q, %k, %v, %source, %m) outs(%y)
+      {scale = 0.125 : f32, emptyRow = 0 : i64, hasKeyMask} : (!f, !f, !f, !kernel.buffer<i32>, !kernel.buffer<i64>, !f) -> ()
+}
+
 }
