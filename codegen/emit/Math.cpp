@@ -103,20 +103,28 @@ Num emit::logOfScaled(Scaled x) {
 }
 
 Scaled emit::scaleForLog(Num x) {
+  auto numberOf = [&](Num integer) { return x.of(x.e.b.create<arith::SIToFPOp>(x.e.loc, x.type(), integer.v)); };
   const Precision &p = precisionOf(x);
   bool isDouble = x.isDouble();
   Num subnormal = x < (isDouble ? 2.2250738585072014e-308 : 1.17549435082228750797e-38);
-  Num scaled = select(subnormal, x * (isDouble ? 18014398509481984.0 : 8388608.0), x);
+  // Devices without doubles may take a subnormal number for 0, but not its bits, which are the number times 2^149.
+  Num scaled = isDouble ? select(subnormal, x * 18014398509481984.0, x) : select(subnormal, numberOf(x.bits()), x);
   Num bits = scaled.bits();
   Num exponent = (bits - bits.likeInteger(isDouble ? 0x3fe6a09e667f3bcd : 0x3f3504f3)) >> p.mantissaBits;
   Num f = (bits - (exponent << p.mantissaBits)).asFloat() - 1.0;
-  exponent = exponent - select(subnormal, bits.likeInteger(isDouble ? 54 : 23), bits.likeInteger(0));
-  return {f, x.of(x.e.b.create<arith::SIToFPOp>(x.e.loc, x.type(), exponent.v))};
+  exponent = exponent - select(subnormal, bits.likeInteger(isDouble ? 54 : 149), bits.likeInteger(0));
+  return {f, numberOf(exponent)};
 }
 
 Num emit::logWithLimits(Num x, Num result) {
-  Num special = select(equal(x, 0.0), -infinity, select(equal(x, infinity), x, notANumber));
-  return select((x > 0.0) & (x < infinity), result, special);
+  Num isZero = equal(x, 0.0), isPositive = x > 0.0;
+  if (!x.isDouble()) { // subnormal numbers are no zeros, as above
+    Num bits = x.bits(), zero = bits.likeInteger(0);
+    isZero = x.of(x.e.compare(arith::CmpIPredicate::eq, (bits & bits.likeInteger(0x7fffffff)).v, zero.v));
+    isPositive = x.of(x.e.compare(arith::CmpIPredicate::sgt, bits.v, zero.v));
+  }
+  Num special = select(isZero, -infinity, select(equal(x, infinity), x, notANumber));
+  return select(isPositive & (x < infinity), result, special);
 }
 
 Value emit::emitLog(Emitter &e, Value value) {

@@ -298,6 +298,9 @@ def functions(tool, tmp):
             expect(error.max() <= limit, f"{name}: {error.max():.2f} units at {x[error.argmax()]!r}")
             special = ~np.isfinite(want.astype(np.float32))
             expect(np.array_equal(got[name][special], want.astype(np.float32)[special], equal_nan=True), f"{name}: special values")
+        low = np.concatenate([np.arange(1, 2000), rng.integers(1, 1 << 23, count)]).astype(np.uint32).view(np.float32)
+        error = off_by(run_graph(tool, tmp, artifact, {"x": low, "y": low}, *DEVICE)["Log"], np.log(low.astype(np.float64)))
+        expect(error.max() <= limits["Log"][1], f"Log below the normal range: {error.max():.2f} units at {low[error.argmax()]!r}")
         # Logarithms of results over the whole range, bases of any size and close to 1; then whole and fractional exponents of any base.
         target = rng.uniform(-103, 88, count)
         wide, close = np.exp(rng.uniform(-100, 88, count)).astype(np.float32), (1 + near[np.abs(near) < 0.9]).astype(np.float32)
