@@ -227,6 +227,8 @@ def contenders_of(args, row, folder):
     if work.kind == "sentences" and work.batch == work.beams == 1 and precision == "fp32":
         contenders += [Ours(args, work, precision, t, folder, ["--two-stage-vocabulary"]) for t in threads]
     for peer, own in [] if args.no_peers else peers_of(work, precision):
+        if args.peers and peer not in args.peers:
+            continue
         settings = [{"CT2_USE_MKL": "0"}, {"CT2_USE_MKL": "1"}] if peer == "ctranslate2" else [{}]
         if own == "int8" and "GenuineIntel" not in open("/proc/cpuinfo").read():
             settings = settings[:1]  # MKL's products of 8 bits are twenty times slower on other processors
@@ -342,6 +344,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of the programs transept and transept-compile")
     parser.add_argument("--threads", type=lambda s: [int(t) for t in s.split(",")], default=[1, 2])
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--peers", type=lambda s: s.split(","), help="these alone: " + ", ".join(peers.PEERS))
     parser.add_argument("--no-peers", action="store_true", help="Transept alone, for bench/compare")
     parser.add_argument("--attempts", type=int, default=2, help="blocks at most, while the calibration moves")
     parser.add_argument("--tries", type=int, default=3, help="of one call, while others are busy")
