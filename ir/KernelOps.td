@@ -196,10 +196,12 @@ def Kernel_SearchHeadOp : Kernel_KernelOp<"search_head"> {
     outputs: maximum f32 [rows, VB], sum f32 [rows, VB] of exp(logit - maximum) over the whole block, value f32 and token i32 [rows, VB, topk] (the
     largest logits outside the special set, descending, ties: lower token first, unused: -inf and -1), special logits f32 [rows, specials].
     VB = ceil(V / blockSize). One item is one (row, block).
+    A third input, best i32 [1], may be there: where it is not 0, nothing but the best tokens is wanted, and sums may be 1.
     With more inputs, logits are approximations, products of 8-bit integers that are overwritten, and only the best token outside the special set is
     found: x f32 [rows, K], packed f32 matrix [ceil(V / 64), K, 64], f32 [V] norms of the errors of the integers and of what they stand for, bias f32 [V]
     (may be missing). The best token of a row is that of the f32 logits, and stands first in its block; other blocks may have lesser tokens or none. The
     maximum and the first value are those of the logits of the block that were computed, and "sum" is how many these are.
+    With the unit attribute `listed`, logits of listed tokens are computed and nothing else: see ir/ListedTokens.h.
   }];
   let arguments = !con(base, (ins I64Attr:$vocabulary, I64Attr:$blockSize));
   let assemblyFormat = "`shapes` $shapes" # operandsFormat # "attr-dict" # typesFormat;
