@@ -174,7 +174,8 @@ private:
       begin = e.maximum(e.sub(from, e.add(first, e.dim(*op.getCausalOffset()))), begin);
     Value finite, plain = isPlain(from, count, allShown);
     if (mayHide())
-      finite = allFinite(at(input(2), keyPosition(from, valueSize)), e.mul(keyHeads, valueSize), count);
+      finite =
+          emitAllFinite(e, at(input(2), keyPosition(from, valueSize)), count, valueSize, e.mul(keyHeads, valueSize));
     e.forLoop(begin, rows, attendRows, [&](Value band) {
       Value height = e.minimum(e.sub(rows, band), e.index(attendRows));
       multiplyKeys(band, height, from, count);
@@ -348,37 +349,6 @@ private:
         emitProductRows(e, weighing, 1, paddedValueSize);
       });
     });
-  }
-
-  /// No infinity and no NaN among `count` rows of values.
-  Value allFinite(Value values, Value stride, Value count) {
-    Value zeros = e.number(vf32, 0);
-    // Zeros plus products with zero; four groups of a row side by side, as additions wait for each other.
-    auto probeGroups = [&](Value d, int64_t groups, ValueRange start) {
-      return e.forLoop(e.index(0), count, 1, start, [&](Value j, ValueRange sofar) {
-        Value row = at(values, e.add(e.mul(j, stride), d));
-        Emitter::Carried next(sofar);
-        for (int64_t g = 0; g < groups; ++g) {
-          Value group = e.load(e.pointer(row, g * lanes, f32), vf32);
-          if (groups == 1)
-            group = e.select(e.lanesBelow(e.sub(valueSize, d)), group, zeros);
-          next[g] = e.fma(group, zeros, sofar[g]);
-        }
-        return next;
-      });
-    };
-    const int64_t together = 4;
-    Value width = e.index(together * lanes), whole = e.mul(e.div(valueSize, width), width);
-    Emitter::Carried probes(together, zeros);
-    probes = e.forLoop(e.index(0), whole, together * lanes, probes,
-                       [&](Value d, ValueRange sofar) { return probeGroups(d, together, sofar); });
-    for (unsigned i = 1; i < probes.size(); ++i)
-      probes[0] = e.add(probes[0], probes[i]);
-    Value probe = e.forLoop(whole, valueSize, lanes, probes[0],
-                            [&](Value d, ValueRange sofar) { return probeGroups(d, 1, sofar); })[0];
-    Type bits = e.b.getIntegerType(lanes);
-    Value broken = e.compare(arith::CmpFPredicate::UNO, probe, probe);
-    return e.compare(arith::CmpIPredicate::eq, e.b.create<LLVM::BitcastOp>(e.loc, bits, broken), e.integer(bits, 0));
   }
 
   //===- The end of a row ---===//

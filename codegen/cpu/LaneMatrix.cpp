@@ -51,3 +51,33 @@ Value cpu::emitLaneTree(Emitter &e, ArrayRef<Value> vectors, llvm::function_ref<
 Value cpu::emitLaneSums(Emitter &e, ArrayRef<Value> vectors) {
   return emitLaneTree(e, vectors, [&](Value x, Value y) { return e.add(x, y); });
 }
+
+// Zeros plus products with zero; four groups of a row side by side, as additions wait for each other.
+Value cpu::emitAllFinite(Emitter &e, Value matrix, Value rows, Value width, Value stride) {
+  Value zeros = e.number(e.vf32(), 0);
+  auto probeGroups = [&](Value column, int64_t groups, ValueRange start) {
+    return e.forLoop(e.index(0), rows, 1, start, [&](Value r, ValueRange sofar) {
+      Value row = e.pointer(matrix, e.add(e.mul(r, stride), column), e.f32());
+      Emitter::Carried next(sofar);
+      for (int64_t g = 0; g < groups; ++g) {
+        Value group = e.load(e.pointer(row, g * lanes, e.f32()), e.vf32());
+        if (groups == 1)
+          group = e.select(e.lanesBelow(e.sub(width, column)), group, zeros);
+        next[g] = e.fma(group, zeros, sofar[g]);
+      }
+      return next;
+    });
+  };
+  const int64_t together = 4;
+  Value step = e.index(together * lanes), whole = e.mul(e.div(width, step), step);
+  Emitter::Carried probes(together, zeros);
+  probes = e.forLoop(e.index(0), whole, together * lanes, probes,
+                     [&](Value column, ValueRange sofar) { return probeGroups(column, together, sofar); });
+  for (unsigned i = 1; i < probes.size(); ++i)
+    probes[0] = e.add(probes[0], probes[i]);
+  Value probe = e.forLoop(whole, width, lanes, probes[0],
+                          [&](Value column, ValueRange sofar) { return probeGroups(column, 1, sofar); })[0];
+  Type bits = e.b.getIntegerType(lanes);
+  Value broken = e.compare(arith::CmpFPredicate::UNO, probe, probe);
+  return e.compare(arith::CmpIPredicate::eq, e.b.create<LLVM::BitcastOp>(e.loc, bits, broken), e.integer(bits, 0));
+}

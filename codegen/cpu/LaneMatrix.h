@@ -17,6 +17,9 @@ Value emitLaneTree(emit::Emitter &emitter, ArrayRef<Value> vectors, llvm::functi
 /// Their sums.
 Value emitLaneSums(emit::Emitter &emitter, ArrayRef<Value> vectors);
 
+/// Whether `rows` rows of `width` f32, `stride` elements apart, hold no infinity and no NaN.
+Value emitAllFinite(emit::Emitter &emitter, Value matrix, Value rows, Value width, Value stride);
+
 } // namespace mlir::kernel::cpu
 
 #endif // TRANSEPT_CODEGEN_CPU_LANEMATRIX_H
